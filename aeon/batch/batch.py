@@ -1,5 +1,4 @@
-"""A dataset on its way through a backend: the rows that are still to be run, and what is written of
-each."""
+"""A dataset run by a backend: the rows that are left to run, and the results written for each."""
 
 from __future__ import annotations
 
@@ -28,9 +27,9 @@ _MOST_REFUSED = 8
 
 @dataclass
 class Batch:
-    """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on;
-    without `records` none is kept. `attend` is the person beside each row. With `keeps_runs` the
-    directories of rows that are done stay: they may be asked for more."""
+    """A dataset run by a backend. `shard` (i, n) takes every n-th row from the i-th on; without
+    `records` no record is written. `attend` yields each row's attendance. With `keeps_runs` the
+    directories of finished rows stay, since they may be run with more samples."""
 
     backend: Backend
     settings: BatchSettings
@@ -44,8 +43,8 @@ class Batch:
     _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:
-        """The line of each row that is not done, once it is written, at most of so many rows; a row
-        that was asked to stop leaves none, and goes on with the next start."""
+        """Run the rows that are not done, at most `most`, and yield the line of each once it is
+        written; a row that was asked to stop leaves no line, and resumes with the next start."""
         with closing(
             self.backend.run(islice(self.rows(), most), self.control, self.attend)
         ) as ended:
@@ -60,12 +59,12 @@ class Batch:
             is_over = is_done or line.get("calls") == 0 or _is_defect(line)
             is_over = is_over and line["ended"] != WAITING
             if is_over and not self.keeps_runs:
-                # Only now: else a kill in between would lose what was answered.
+                # Only here: a kill in between would lose the answers.
                 self.backend.forget(digest(line["id"]).hex())
             yield line
 
     def count(self) -> int:
-        """How many rows are still to be run."""
+        """Count the rows that are left to run."""
         return sum(1 for _ in self.rows())
 
     def close(self) -> None:
@@ -76,9 +75,9 @@ class Batch:
             self.records.close()
 
     def rows(self) -> Iterator[Row]:
-        """The rows that are still to be run."""
+        """Yield the rows that are left to run."""
         first, every = self.shard
-        done = bytes(self.results.done)  # as it is now: it changes while rows are taken
+        done = bytes(self.results.done)  # a copy: it changes while rows are taken
         for row in self.dataset.rows():
             if self.control.stop_requested:
                 return
@@ -88,10 +87,8 @@ class Batch:
     def _keep(self, ended: Ended) -> Line:
         error = ended.line["error"] or {}
         self._refused = self._refused + 1 if error.get("type") in _REFUSED else 0
-        if self._refused == _MOST_REFUSED:  # fewer may be a matter of the rows
-            failed = (
-                f"{_MOST_REFUSED} rows after each other failed by {one_line(error['message'], 200)}"
-            )
+        if self._refused == _MOST_REFUSED:  # fewer may be due to the rows themselves
+            failed = f"{_MOST_REFUSED} rows in a row failed by {one_line(error['message'], 200)}"
             self.control.fail(failed.rstrip("."))
         if self.records is None:
             return ended.line
@@ -102,5 +99,6 @@ class Batch:
 
 
 def _is_defect(line: Line) -> bool:
-    """Whether a row failed by a defect, which the same answers would meet again: it begins anew."""
+    """Check whether a row failed by a defect, which the same answers would meet again: it starts
+    afresh."""
     return bool(line["error"] and line["error"]["type"] == Unexpected.__name__)

@@ -21,15 +21,15 @@ from aeon.files.text import require_unicode
 from aeon.report.words import one_line
 
 MOST_ROWS = 10_000_000
-"""Rows of a dataset. A small Parquet file may unpack to any number of them."""
+"""The most rows of a dataset. A small Parquet file may unpack to any number of them."""
 REPORTED_ROWS = 250_000
 _OTHER_TARGET = "expected_output"
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What a person has rows run with, under a name: overrides, any, since they typed them.
-    `configuration` tells the settings that these come to from those of other arms."""
+    """A named list of overrides that a person measures rows with: any overrides, since they typed
+    them. `configuration` identifies the resulting settings among those of other arms."""
 
     name: str
     overrides: tuple[str, ...]
@@ -39,10 +39,9 @@ class Arm:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem`
-    says why it cannot be run; then the rest may be missing. `target` is the answer that is
-    expected, empty where none is. `checks` are its own, `values` the whole row as it stands there.
-    In a measurement a row is run once for each `arm`; with an `answer` that one is judged, and
-    nothing else is asked."""
+    explains why it cannot be run; the rest may then be missing. `target` is the expected answer,
+    empty where there is none. `checks` are its own, `values` the whole original row. In a
+    measurement a row is run once for each `arm`; a given `answer` is only judged."""
 
     number: int
     line: int
@@ -60,12 +59,12 @@ class Row:
 
     @property
     def key(self) -> str:
-        """A digest of its id, which names what is kept of it, wherever it stands in the dataset."""
+        """A digest of its id, which names its files, wherever it stands in the dataset."""
         return digest(self.id).hex()
 
     @property
     def given(self) -> str:
-        """A digest of what the row asks for, and of the settings of its arm."""
+        """A digest of the row's request, and of the settings of its arm."""
         asked: list[Any] = [self.task, sorted(self.inputs.items()), self.overrides]
         if self.checks:
             asked.append({name: one.model_dump(mode="json") for name, one in self.checks.items()})
@@ -80,12 +79,12 @@ _Rows = Iterator[tuple[Row, JsonMapping]]
 
 
 def digest(text: str) -> bytes:
-    """Twelve bytes in the place of a text."""
+    """Return a digest of twelve bytes that stands for a text."""
     return blake2b(text.encode(), digest_size=12).digest()
 
 
 class Common(NamedTuple):
-    """What rows have that do not give it themselves: their task, and inputs by name."""
+    """The defaults of rows: a task, and inputs by name."""
 
     task: str = ""
     inputs: Mapping[str, str] = {}
@@ -102,14 +101,14 @@ class Dataset:
     state: tuple[int, ...]
 
     def rows(self) -> Iterator[Row]:
-        """Every row, in order. Raises ConfigError when the file is no longer what it was when it
-        was opened."""
+        """Yield every row, in order. Raises ConfigError when the file has changed since it was
+        opened."""
         for row, _ in _read(self.path, self.columns, self.common):
             yield row
         if _state_of(self.path) != self.state:
             raise ConfigError(
                 f"dataset={self.path}: has changed while the batch was running",
-                hint="The same command goes on with the rows as they are now.",
+                hint="Repeat the command to resume with the changed rows.",
             )
 
 
@@ -119,10 +118,10 @@ def open_dataset(
     common: Common,
     report: Callable[[int], None] = lambda _: None,
 ) -> Dataset:
-    """Read a dataset through; rows have `common` where they give nothing of their own. `report` is
-    given how many were read, each time REPORTED_ROWS more are. Raises ConfigError for a file that
-    is no dataset or has more than MOST_ROWS rows, for ids that stand twice, for a column that no
-    row has, and where no row can be run."""
+    """Read a dataset through; `common` holds the defaults of its rows. `report` gets the number of
+    rows read, after every REPORTED_ROWS. Raises ConfigError for a file that is not a dataset or has
+    more than MOST_ROWS rows, for duplicate ids, for a column that no row has, and where no row can
+    be run."""
     _require_table(path)
     lines: dict[bytes, int] = {}
     missing = columns.list_named()
@@ -168,13 +167,13 @@ def _state_of(path: Path) -> tuple[int, ...]:
 
 
 def _read(path: Path, columns: BatchColumns, common: Common) -> _Rows:
-    """Each row, and the object that it was made of."""
+    """Yield each row with the object that it was read from."""
     for number, (line, given) in enumerate(read_rows(path), start=1):
         yield _row(number, line, given, columns, common), given if isinstance(given, dict) else {}
 
 
 def _row(number: int, line: int, given: object, columns: BatchColumns, common: Common) -> Row:
-    row_id = f"line-{line}"  # its number may be another's id
+    row_id = f"line-{line}"  # the row's number may be another row's id
     try:
         given = _require_object(given)
         row_id = _identity(given.get(columns.id), columns.id) or str(number)
@@ -206,8 +205,8 @@ def _row(number: int, line: int, given: object, columns: BatchColumns, common: C
 
 
 def _require_object(given: object) -> JsonObject:
-    """The row as an object. Raises ValueError for what is none, and for files of its own: a dataset
-    may be a stranger's, and would have them sent to a server."""
+    """Return the row as an object. Raises ValueError for any other value, and for a row that names
+    files: a dataset may be a stranger's, and would have them sent to a server."""
     if isinstance(given, ValueError):
         raise given
     if not isinstance(given, dict):
@@ -221,15 +220,15 @@ def _require_object(given: object) -> JsonObject:
 
 
 def _read_target(value: object, name: str) -> str:
-    """The answer that is expected: a text as it is, any other value of JSON as JSON."""
+    """Read the expected answer: a text unchanged, any other JSON value as JSON."""
     if value is None or isinstance(value, str):
         return require_unicode(value or "", name)
     return json.dumps(value, ensure_ascii=False)
 
 
 def _needs_no_quotes(value: object) -> bool:
-    """Whether an override's value can be written without quotes; a text with commas would then be
-    several values."""
+    """Check whether an override's value can be written without quotes; a text with commas would
+    then be several values."""
     return isinstance(value, str) and ("," not in value or value[:1] in ("[", "{", "'", '"'))
 
 
@@ -240,7 +239,7 @@ def _identity(value: object, name: str) -> str:
 
 
 def _mapping(value: object, name: str) -> list[tuple[str, Any]]:
-    """The members of an object, which a cell of a table holds as JSON."""
+    """Return the members of an object, which a table's cell holds as JSON."""
     value = load_unique(value) if isinstance(value, str) and value.strip() else value
     if value is None or value == "":
         return []

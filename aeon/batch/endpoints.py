@@ -1,5 +1,5 @@
-"""Endpoints that several configurations of one process ask together, the caps on what all of them
-spend, and how long they wait for endpoints that are down."""
+"""Endpoints shared by several configurations of one process, the caps on their total usage, and the
+wait for endpoints that are down."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _FIELDS_OF_SERVERS = {
 
 
 class SharedEndpoints:
-    """Opens the endpoints of providers: equal ones have one adapter, and those of one server one
-    state, whatever their models, so that together they keep its limits. `meter` adds up what all of
-    them spend, `patience` is that of all, or None where each provider's settings say it."""
+    """Opens the endpoints of providers: equal ones share an adapter, and those of one server share
+    a state, whatever their models, so that together they respect its limits. `meter` adds up their
+    usage, `patience` applies to all, or None where each provider has its own."""
 
     def __init__(self, meter: Meter | None = None, patience: Patience | None = None) -> None:
         self.meter = meter or Meter()
@@ -45,9 +45,9 @@ class SharedEndpoints:
     def open(
         self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
     ) -> Endpoints:
-        """The endpoints of a definite provider, as `process_stack` builds them; closing them closes
-        nothing."""
-        if isinstance(provider, SimulatedProvider):  # it follows its scenario anew in each job
+        """Return the endpoints of a definite provider, as `process_stack` builds them; closing the
+        returned ones has no effect."""
+        if isinstance(provider, SimulatedProvider):  # each job restarts its scenario
             made = process_stack(provider, environ, own)
             made.meter = self.meter
             return made
@@ -73,25 +73,25 @@ class SharedEndpoints:
         return lent
 
     def find_down(self) -> EndpointState | None:
-        """The endpoint that calls wait for; None where there is one that may be asked."""
+        """Return an endpoint that is down when all are; None where one can be called."""
         with self._lock:
             states = [state for state in self._states.values() if state is not None]
         return states[-1] if states and all(state.is_cooling for state in states) else None
 
     def wait_until_up(self, stop: Callable[[], bool]) -> None:
-        """Wait while no endpoint may be asked, or until `stop` says yes."""
+        """Wait while no endpoint can be called, or until `stop` returns True."""
         while not stop() and (state := self.find_down()) is not None:
             state.wait_until_up(POLL_SECONDS, stop)
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close all opened endpoints."""
         for endpoints in self._opened.values():
             endpoints.close()
 
 
 class _BorrowedEndpoints(Endpoints):
     def close(self) -> None:
-        """Others still ask them."""
+        """Do nothing: others still use them."""
 
 
 def _server_of(settings: AnyEndpoint, *, has_next: bool) -> str:
@@ -100,8 +100,8 @@ def _server_of(settings: AnyEndpoint, *, has_next: bool) -> str:
 
 
 class CappedMeter(Meter):
-    """A meter that holds all who share it to `caps`, those of `group`: when one is reached, `stop`
-    is told which, and nothing more is asked."""
+    """A meter that holds all its users together to `caps`, those of `group`: when one is reached,
+    `stop` gets its description, and no further call is made."""
 
     def __init__(
         self, caps: LimitSettings, stop: Callable[[str], None], group: str = "sweep"

@@ -1,5 +1,5 @@
-"""What a batch will come to: by the table and the prices before its first row, then by its first
-rows."""
+"""Forecasts the calls, tokens and cost of a batch: from the table and the prices before its first
+row, then from its first rows."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _CHARACTERS_OF_A_TOKEN = 4
 
 
 class Forecast(NamedTuple):
-    """What is foreseen of so many rows, in words; `least_cost` is what their prompts cost, None
-    without a price. `is_even`: the rows that end first tell what the others take."""
+    """The forecast of a number of rows, in words; `least_cost` is the cost of their prompts, None
+    without a price. `is_even`: the first rows to end predict the others."""
 
     rows: int
     least_cost: float | None
@@ -44,7 +44,7 @@ class Forecast(NamedTuple):
 
 
 def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
-    """What several forecasts come to together, each with its name in front of its words."""
+    """Add several forecasts, each with its name in front of its words."""
     costs = [part.least_cost for part in parts.values()]
     known = [cost for cost in costs if cost is not None]
     return Forecast(
@@ -56,7 +56,7 @@ def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
 
 
 def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
-    """What `rows` rows of a dataset come to at least, about."""
+    """Forecast the least that `rows` rows of a dataset take, approximately."""
     settings = aeon.settings
     least, most = _count_calls(aeon)
     tokens, cost = _mean_prompts(aeon, dataset)
@@ -72,7 +72,7 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
 
 
 def _count_calls(aeon: Aeon) -> tuple[int, int]:
-    """The calls of a row, at least and at most."""
+    """Return the least and the most calls of a row."""
     settings = aeon.settings
     core = settings.mode.kind in UNJUDGED_MODES
     least = len(_LEAST[settings.mode.kind])
@@ -90,8 +90,8 @@ def _count_cycles(step: PlanStep) -> int:
 
 
 def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
-    """The tokens of a row's prompts by the shortest way, and their cost: the mean of all rows that
-    can be run, by their lengths, from the prompts of the shortest and of the longest."""
+    """Return the mean tokens of a row's prompts by the shortest way, and their cost, for all rows
+    that can be run: interpolated by length between the shortest row and the longest."""
     ends = dict[int, Row]()
     total = 0
     count = 0
@@ -126,8 +126,8 @@ def _prompts_of(aeon: Aeon, row: Row) -> tuple[int, float | None]:
 
 
 def project(summary: Summary, left: int, seconds: float) -> str:
-    """What all rows but invalid ones come to when they are as those that ran; each of the `left`
-    ones takes `seconds` more."""
+    """Project the totals of all valid rows from those that ran; each of the `left` ones takes
+    `seconds` more."""
     rows = summary.count - summary.ends["invalid"] + left
     share = rows / summary.ran
     tokens = (summary.total("input_tokens") + summary.total("output_tokens")) * share

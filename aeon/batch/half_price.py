@@ -1,4 +1,4 @@
-"""Rows whose requests go through the provider's batch interface: where what was sent is noted."""
+"""Rows whose requests go through the provider's batch interface: the place of its journal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aeon.llm.settings import EndpointSettings
 
 
 def with_journal(composition: Composition, settings: Settings, place: Path) -> Composition:
-    """The composition, with the journal of the provider's batches beside `place` unless it says
-    where."""
+    """Return the composition with the journal of the provider's batches next to `place`, unless it
+    sets its own."""
     provider = settings.provider
     if not isinstance(provider, EndpointSettings) or not provider.batch or provider.batch_journal:
         return composition
@@ -20,5 +20,5 @@ def with_journal(composition: Composition, settings: Settings, place: Path) -> C
 
 
 def remove_journal(place: Path) -> None:
-    """Remove the journal beside `place`, when every row is done."""
+    """Remove the journal next to `place`, once every row is done."""
     place.with_name(f"{place.name}.batches").unlink(missing_ok=True)

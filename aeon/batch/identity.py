@@ -1,4 +1,4 @@
-"""What tells the rows of one configuration from those of another."""
+"""Identifies a configuration, to distinguish its rows from those of another."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ _OF_PROVIDER = (
     *("retry", "breaker", "patience_seconds", "stream", "api_key_env", "require_key"),
     *("prompt_cache", "background"),
 )
-"""How requests travel, which decides no answer. An address says who answers; only its port is none
-of it."""
+"""Settings of the transport, which affect no answer. An address does, but for its port."""
 # Digits of the digest of all, and of each key's.
 _WHOLE = 32
 _PART = 6
 
 
 def identify(aeon: Aeon) -> str:
-    """What tells the rows of one configuration from those of another: a digest of all, in hex, and
-    for each key that has another value than Aeon comes with, its name and a short digest. How
-    requests travel and what is observed may change on the way."""
+    """Return the identity of a configuration: a digest of all, in hex, and for each key that
+    differs from Aeon's default, its name and a short digest. Settings of transport and
+    observability do not count."""
     values = _values_of(aeon.settings)
     values |= {name: aeon.hashes[name] for name in ("prompts", "schemas")}
     usual = _values_of(compose_settings(Composition()))
@@ -45,8 +44,8 @@ def identify(aeon: Aeon) -> str:
 
 
 def find_differing_keys(one: str, other: str) -> list[str]:
-    """The keys of the configuration in which two identities differ; none where they are of two
-    versions of Aeon."""
+    """Return the keys of the configuration in which two identities differ; none where the versions
+    of Aeon differ."""
     before, after = (dict(_keys_of(identity)) for identity in (one, other))
     return sorted(key for key in before | after if before.get(key) != after.get(key))
 
@@ -61,7 +60,7 @@ def _values_of(settings: Settings) -> JsonObject:
     columns = {"batch": {"columns": settings.batch.columns.model_dump(mode="json")}}
     parts = engine_settings(_without_travel(settings)) | columns
     parts = {name: part for name, part in parts.items() if name not in ("prompts", "schemas")}
-    # A name that a person chose may hold anything; its blanks would end the key.
+    # A user's own name may hold anything; its blanks would end the key.
     return {key.replace(" ", "_"): value for key, value in flatten(parts)}
 
 
@@ -86,7 +85,7 @@ def _without_travel(settings: Settings) -> Settings:
 
 
 def _without_port(provider: _Part) -> _Part:
-    """The provider as it is when its server comes back on another port."""
+    """Return the provider without its port, which may change when its server restarts."""
     address = getattr(provider, "base_url", None)
     if not address:
         return provider

@@ -1,4 +1,4 @@
-"""The shards of a batch put together in the order of the dataset, as JSON Lines, CSV or Parquet."""
+"""Merges the shards of a batch in the order of the dataset, as JSON Lines, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _LISTS = ("unusable_steps", "unusable_calls", "degraded")
 
 
 def merge(paths: Sequence[Path], out: Path) -> Summary:
-    """Write the rows of the shards of one batch into a new file, by its name JSON Lines, CSV or
-    Parquet. Raises ConfigError for files of different batches, rows that stand twice, rows that are
-    missing, and what cannot be written."""
+    """Write the rows of one batch's shards into a new file, by its suffix JSON Lines, CSV or
+    Parquet. Raises ConfigError for files of different batches, duplicate or missing rows, and a
+    file that cannot be written."""
     if (suffix := out.suffix.lower()) not in (".jsonl", ".ndjson", ".csv", ".parquet"):
         raise ConfigError(
             f"out={out}: a merge writes .jsonl, .csv or .parquet",
@@ -68,8 +68,8 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
 
 
 def _find_places(paths: Sequence[Path]) -> array[int]:
-    """Where the line of each row is, by the row's number: the byte, times the number of files, plus
-    the file's."""
+    """Return the place of each row's line, by the row's number: the byte, times the number of
+    files, plus the file's index."""
     places = array("q")
     configuration = ""
     for index, path in enumerate(paths):
@@ -91,9 +91,7 @@ def _find_places(paths: Sequence[Path]) -> array[int]:
             places[row] = place * len(paths) + index
     if missing := [row for row, place in enumerate(places) if row and place < 0]:
         shown = ", ".join(map(str, missing[:10])) + (" ..." if len(missing) > 10 else "")
-        hint = (
-            "Run the shard that has them; a batch that was stopped goes on with the same command."
-        )
+        hint = "Run the shard that has them; repeat the command of a stopped batch to resume it."
         raise ConfigError(
             f"{len(missing)} of {len(places) - 1} rows are missing: {shown}", hint=hint
         )
@@ -112,7 +110,7 @@ def _rows(paths: Sequence[Path], places: array[int], summary: Summary) -> Iterat
 
 
 def _flat(line: Line) -> JsonObject:
-    """A line as a row of a table."""
+    """Return a line as a row of a table."""
     whole = {
         **line,
         **(line.get("scores") or {}),

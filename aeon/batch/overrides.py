@@ -1,7 +1,6 @@
-"""What a row of a dataset may configure: less than its person, since a dataset may be a stranger's.
-
-Each field of the settings says itself whether a row may set it (`aeon.domain.values.FromOthers`);
-without a mark of its own it may not."""
+"""The settings that a row of a dataset may change: fewer than its user may, since a dataset may be
+a stranger's. Each field of the settings declares whether a row may set it
+(`aeon.domain.values.FromOthers`); without a mark of its own it may not."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ from aeon.domain.values import JsonObject, flatten
 from aeon.files.resources import resource_root
 
 _MAY = "a row may only set models, thresholds, modes, ttl.base, and lower limits"
-_HINT = "All else is set on the command line, for all rows."
+_HINT = "Set everything else on the command line, for all rows."
 _ABSENT = object()
 
 
 def check_overrides(overrides: Sequence[str]) -> None:
-    """Raise ConfigError for an override that sets what a row may not, by its key, before anything
-    is composed of it."""
+    """Raise ConfigError for an override of a key that a row may not set, before anything is
+    composed of it."""
     for text in overrides:
         key = key_of(text)
         if not _may_be_composed(text, key):
@@ -40,20 +39,19 @@ def _may_be_composed(text: str, key: str) -> bool:
     value: Any = override.value()
     if "." in key or isinstance(value, dict):
         return all(mark_at(leaf).row for leaf, _ in flatten(value, key))
-    # A file of a group is checked by what it changes; one of a person's own may change any other
-    # group.
+    # A packaged group file is checked by its changes; a user's own may change any other group.
     return (resource_root() / "conf" / key / f"{value}.yaml").is_file()
 
 
 def modes_among(overrides: Sequence[str]) -> tuple[str, ...]:
-    """The overrides that choose a mode: what its file sets belongs to it, and is no change of the
-    row's."""
+    """Return the overrides that choose a mode: settings from a mode's file do not count as changes
+    by the row."""
     return tuple(text for text in overrides if key_of(text) == "mode")
 
 
 def check_changes(settings: Settings, configured: Settings) -> None:
-    """Raise ConfigError when the settings of a row differ from those that are configured, with its
-    mode, in what it may not set, or allow more than they do."""
+    """Raise ConfigError when the settings of a row change a configured value, given its mode, that
+    a row may not set, or raise a limit."""
     before, after = (
         dict(flatten(of.model_dump(mode="json", exclude={"resume"})))
         for of in (configured, settings)

@@ -1,5 +1,5 @@
-"""Temporary folders that last as long as their process: what a kill has left, the next one
-removes."""
+"""Temporary folders that last as long as their process: a later process removes those that a kill
+left behind."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _LOCK = "lock"
 
 @contextmanager
 def make_passing_folder() -> Iterator[Path]:
-    """A new folder while the block lasts. Folders whose process is gone are removed first."""
+    """Yield a new folder, which exists while the block lasts. Folders whose process is gone are
+    removed first."""
     _remove_left(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         with (folder / ".lock").open("wb") as file:
             lock_file(file)
-            # Only now by its name: else another process might take it for one that nobody holds.
+            # Named only once locked: another process might else take it for abandoned.
             (folder / ".lock").rename(folder / _LOCK)
             yield folder
     finally:

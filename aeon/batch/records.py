@@ -1,4 +1,4 @@
-"""The records of a batch's rows: a directory while a row is run, then a line of one file, or
+"""The records of a batch's rows: a directory while a row runs, then an entry in one file, or
 nothing."""
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from aeon.config.origin import FILE, is_own_run
 from aeon.domain.errors import ArtefactError, ConfigError
 
 MAX_RECORD_BYTES = 2_000_000_000
-"""The most that the record of a row unpacks to."""
+"""The most bytes that the record of a row may unpack to."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, data BLOB NOT NULL)"
 
 
 class Running:
-    """The folder in which rows are run, each, by its key, in a directory of its own. May be used
-    from threads. Directories that the person has not made are not gone on with, unless it
-    `trusts_all`."""
+    """The folder in which rows run, each in a directory named by its key. Thread-safe. Directories
+    that the person has not made are not resumed, unless it `trusts_all`."""
 
     def __init__(self, folder: Path, *, trusts_all: bool = False) -> None:
         self.folder = folder
@@ -33,22 +32,21 @@ class Running:
 
     @property
     def warnings(self) -> Iterator[str]:
-        """What a person should know before rows are gone on with."""
+        """Warnings to show before rows are resumed."""
         others = [
             path for path in self.folder.glob(f"*/{FILE}") if not self._is_usable(path.parent)
         ]
         if others:
             yield (
                 f"{self.folder}: {len(others)} of the rows begun there are not known as yours: "
-                "they are asked anew; trust=true goes on with them"
+                "they are run anew; trust=true resumes them"
             )
 
     def _is_usable(self, directory: Path) -> bool:
         return (directory / FILE).is_file() and (self._trusts_all or is_own_run(directory))
 
     def directories(self, key: str) -> tuple[Path, Path | None]:
-        """A new directory for a row, and the one in which a run of it was cut off, if there is
-        one."""
+        """Return a new directory for a row, and that of its interrupted run, if there is one."""
         before = sorted(
             self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2])
         )
@@ -57,7 +55,7 @@ class Running:
         return self.folder / f"{key}-{count}", cut_off
 
     def pack(self, key: str) -> bytes | None:
-        """The directory of a row's last run as one archive; None when there is none."""
+        """Return the directory of a row's last run as one archive; None when there is none."""
         buffer = BytesIO()
         directory = self.directories(key)[1]
         if directory is None:
@@ -67,8 +65,8 @@ class Running:
         return buffer.getvalue()
 
     def pack_all(self, key: str) -> bytes | None:
-        """All directories of a row as one archive, to go on with it elsewhere; None when there is
-        none."""
+        """Return all directories of a row as one archive, to resume it elsewhere; None when there
+        is none."""
         buffer = BytesIO()
         directories = sorted(filter(self._is_usable, self.folder.glob(f"{key}-*")))
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
@@ -77,7 +75,7 @@ class Running:
         return buffer.getvalue() if directories else None
 
     def unpack_all(self, packed: bytes) -> None:
-        """Put the directories of a row here."""
+        """Unpack the directories of a row here."""
         with tarfile.open(fileobj=BytesIO(packed)) as files:
             files.extractall(self.folder, filter="data")
 
@@ -87,14 +85,14 @@ class Running:
             shutil.rmtree(path, ignore_errors=True)
 
     def drop_done(self, done: Iterable[Row]) -> None:
-        """Remove the directories of rows that are done, which a kill has left."""
+        """Remove the directories of finished rows, which a kill has left behind."""
         left = {path.name.partition("-")[0] for path in self.folder.glob("*-*")}
         for row in done if left else ():
             if row.key in left:
                 self.drop(row.key)
 
     def close(self) -> None:
-        """Remove the folder if nothing is left in it but what a kill left half made."""
+        """Remove the folder if only the incomplete remains of a kill are left in it."""
         if self.folder.is_dir() and all(
             path.name.startswith(".") for path in self.folder.iterdir()
         ):
@@ -102,20 +100,20 @@ class Running:
 
 
 class Records:
-    """The file `OUT.records` of the batch whose rows go to `out`, made with its first record."""
+    """The file `OUT.records` of the batch whose rows go to `out`, created with its first record."""
 
     def __init__(self, out: Path) -> None:
         self._path = out.with_name(f"{out.name}.records")
         self._file: sqlite3.Connection | None = None
 
     def keep(self, row_id: str, packed: bytes) -> str:
-        """Keep a row's record, instead of an earlier one. Returns where it is: `FILE#ID`. Raises
+        """Store a row's record, replacing an earlier one. Returns its place: `FILE#ID`. Raises
         ArtefactError."""
         self._execute("INSERT OR REPLACE INTO records VALUES (?, ?)", (row_id, packed))
         return f"{self._path}#{row_id}"
 
     def drop(self, row_id: str) -> None:
-        """Remove the record of an earlier start of a row, if there is one. Raises ArtefactError."""
+        """Remove the record of a row's earlier run, if there is one. Raises ArtefactError."""
         if self._file is not None or self._path.is_file():
             self._execute("DELETE FROM records WHERE id = ?", (row_id,))
 
@@ -138,19 +136,19 @@ class Records:
 
 
 def unpack_record(out: Path, row_id: str, directory: Path) -> None:
-    """Put a row's record into a new directory. Raises ConfigError when there is none."""
+    """Unpack a row's record into a new directory. Raises ConfigError when there is none."""
     named = Path(_find_record(out, row_id).removesuffix(f"#{row_id}"))
     packed = out.with_name(f"{out.name}.records")
-    # After a merge it is where that of the shard is, here or where it was.
+    # After a merge the record is in the shard's file, here or in its original folder.
     places = (packed, out.with_name(named.name), named)
     packed = next((path for path in places if path.is_file()), packed)
     content = _read_record(packed, row_id) if packed.is_file() else None
     if content is None:
         raise ConfigError(
-            f"{packed}: the record is not there", hint="It is moved together with the results."
+            f"{packed}: the record is missing", hint="Move this file together with the results."
         )
     if directory.exists():
-        raise ConfigError(f"{directory}: is there already", hint="Name a new folder.")
+        raise ConfigError(f"{directory}: exists already", hint="Name a new folder.")
     try:
         _unpack(content, directory)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
@@ -158,7 +156,7 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
 
 
 def _find_record(out: Path, row_id: str) -> str:
-    """Where the line of a row says that its record is. Raises ConfigError."""
+    """Return the record's place as a row's line states it. Raises ConfigError."""
     line = next((line for _, line in read_places(out) if line["id"] == row_id), None)
     if line is None:
         raise ConfigError(f"{out}: there is no row with the id {row_id!r}")
@@ -171,9 +169,9 @@ def _find_record(out: Path, row_id: str) -> str:
 
 
 def _read_record(packed: Path, row_id: str) -> bytes | None:
-    """The record of a row in a file of records. Raises ConfigError for a file that is none."""
+    """Read the record of a row from a file of records. Raises ConfigError for any other file."""
     try:
-        # To be written, too: else it would leave files beside.
+        # Opened for writing too: SQLite would else leave files next to it.
         with closing(sqlite3.connect(packed)) as file:
             row = file.execute("SELECT data FROM records WHERE id = ?", (row_id,)).fetchone()
     except sqlite3.Error as error:
@@ -182,7 +180,7 @@ def _read_record(packed: Path, row_id: str) -> bytes | None:
 
 
 def _unpack(packed: bytes, directory: Path) -> None:
-    """Unpack a record. Raises ConfigError for one that comes to more than one may."""
+    """Unpack a record. Raises ConfigError for one above MAX_RECORD_BYTES."""
     left = MAX_RECORD_BYTES
     with tarfile.open(fileobj=BytesIO(packed)) as files:
         for member in files:

@@ -1,5 +1,4 @@
-"""The rows that a batch writes: one JSON object a line, in a file that a later start goes on
-with."""
+"""The results of a batch: one JSON object a line, in a file that a later start resumes."""
 
 from __future__ import annotations
 
@@ -43,8 +42,8 @@ class _Scores(_Strict):
 
 
 class _Written(_Strict):
-    """What is read again of a line that a batch has written; of rows that were not run, the first
-    fields alone."""
+    """The fields of a written line that are read again; rows that were not run have only the first
+    ones."""
 
     id: str
     row: _RowCount
@@ -73,7 +72,7 @@ class _Written(_Strict):
 
 
 def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
-    """The line of a row that was run."""
+    """Return the line of a row that was run."""
     usage = result.usage.total
     error = result.error
     return {
@@ -106,7 +105,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
 def problem_line(
     row: Row, of: int, configuration: str, ended: str, message: str, kind: str = "run"
 ) -> Line:
-    """The line of a row that could not be run (`invalid`), or failed without a result
+    """Return the line of a row that could not be run (`invalid`), or failed without a result
     (`failed`)."""
     return _line(row, of, configuration, ended, ("row" if ended == "invalid" else kind, message))
 
@@ -123,18 +122,16 @@ def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, s
 
 
 class ReaderGone(ArtefactError):
-    """Nobody reads standard output any more, as with `| head`: the batch ends, and there is nothing
-    to say."""
+    """Standard output lost its reader, as with `| head`: the batch ends without a message."""
 
 
 class Results:
-    """Where the lines of a batch go: its file, or without a `path` what `put` does with each, False
-    when nobody reads it. `done` is 1 at the number of each row that need not be run again, as
-    `is_done` says of its line; `summary` is what all lines come to. With `changed="again"` rows
-    that ask for something else than they did are run again. With `keeps_others` lines of rows that
-    the dataset has not stay in the file, where they are refused else. Raises ConfigError for a file
-    of another configuration, of other rows, one that is no batch's, and one that another process
-    writes."""
+    """The lines of a batch, appended to its file, or without a `path` passed to `put`, which
+    returns False when nobody reads them. `done` is 1 at the number of each row that need not be run
+    again, as `is_done` judges by its line; `summary` covers all lines. With `changed="again"` rows
+    whose request changed are run again. With `keeps_others` lines of rows that the dataset lacks
+    stay in the file; otherwise they are refused. Raises ConfigError for a file of another
+    configuration, of other rows, of no batch, or of another process."""
 
     def __init__(
         self,
@@ -163,12 +160,12 @@ class Results:
     def _find_done(
         self, path: Path, configuration: str, dataset: Dataset, changed: str
     ) -> dict[bytes, int]:
-        """The numbers of the rows that are done, by the digests of their ids."""
+        """Return the numbers of the finished rows, by the digests of their ids."""
         taken: dict[bytes, bytes] = {}
         for _, line in read_places(path):
             if line["configuration"] != configuration:
                 keys = find_differing_keys(configuration, line["configuration"])
-                parts = one_line(", ".join(keys), 300) or "what differs is not known"
+                parts = one_line(", ".join(keys), 300) or "the differences are unknown"
                 hint = "Give another place with out=, or give the configuration it was begun with."
                 raise ConfigError(
                     f"out={path}: its rows were made with another configuration: {parts}", hint=hint
@@ -205,9 +202,9 @@ class Results:
         return numbers
 
     def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
-        """A new file in the place of the old one, with its lines of rows that are done; open, and
-        locked, to go on."""
-        target = Path(os.path.realpath(path))  # a link to the results is not replaced
+        """Replace the file by a new one with the lines of finished rows, and return it open and
+        locked."""
+        target = Path(os.path.realpath(path))  # a link to the results stays a link
         beside = target.with_name(f".{target.name}.tmp")
         try:
             beside.unlink(missing_ok=True)
@@ -247,8 +244,8 @@ class Results:
 
 
 def read_places(path: Path) -> Iterator[tuple[int, Line]]:
-    """The lines of a batch's file, each with the byte it begins at; a last one that was cut off is
-    none. Raises ConfigError for a file that is no batch's."""
+    """Yield the lines of a batch's file, each with the byte where it begins, without an incomplete
+    last one. Raises ConfigError for a file of no batch."""
     number = place = 0
     try:
         with path.open("rb") as file:
@@ -269,8 +266,7 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
 
 
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:
-    """Lines as they come, in the order of their rows, which `rows` tells; those that wait are in a
-    file."""
+    """Reorder lines to the order of `rows`; lines that have to wait are stored in a temporary file."""
     places = dict[int, int]()
     wanted = iter(rows)
     row = next(wanted, None)

@@ -1,4 +1,4 @@
-"""Rows run in this process, many at once, each to its line; a row that was cut off goes on where it
+"""Rows run in this process, many at once, each to its line; an interrupted row resumes where it
 was."""
 
 from __future__ import annotations
@@ -39,40 +39,39 @@ Keep = Callable[[Path, Entry, StoreFailed | None], None]
 AttendRow = Callable[[Row], AbstractContextManager[Attendance]]
 _MOST_CONFIGURATIONS = 32
 _Overrides = tuple[tuple[str, ...], tuple[str, ...]]  # of an arm, and of a row itself
-# A row's page can be made of its record.
+# A row's page can be made from its record.
 _OF_ROWS = ("observability.report=false",)
 
 
 def leave_unattended(_: Row) -> AbstractContextManager[Attendance]:
-    """Nobody is beside a row."""
+    """Return an attendance of a row without a person."""
     return nullcontext(Attendance())
 
 
 class Ended(NamedTuple):
     """A row that has ended: its line, and the record of its run as one archive if it is to be
-    kept."""
+    stored."""
 
     line: Line
     packed: bytes | None = None
 
 
 class Backend(Protocol):
-    """Where the rows of a batch are run."""
+    """Runs the rows of a batch."""
 
     def run(
         self, rows: Iterator[Row], control: GroupControl, attend: AttendRow
     ) -> Generator[Ended, None, None]:
-        """Each row as it ends, in any order; a row is taken from `rows` when there is room for it.
-        After `control` was stopped, no row is taken, and one that did not come to its end gives
-        nothing: it goes on with a later start. `attend` is the person beside each row that is run
-        in this process."""
+        """Yield each row as it ends, in any order; a row is taken from `rows` when there is room
+        for it. After `control` was stopped, no row is taken, and an unfinished one yields nothing:
+        it resumes with a later start. `attend` yields the attendance of each row that runs in this
+        process."""
 
     def forget(self, key: str) -> None:
-        """The line of the row of this key is written: what was kept to go on with it can be
-        removed."""
+        """Remove the files kept to resume the row of this key: its line is written."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all resources."""
 
 
 def open_aeon(
@@ -81,8 +80,8 @@ def open_aeon(
     configured: Settings | None = None,
     open_endpoints: OpenEndpoints | None = None,
 ) -> Aeon:
-    """Aeon as composed for the rows of a batch, with `more` overrides, those of a row where the
-    settings without them are given as `configured`. Raises ConfigError."""
+    """Return Aeon composed for the rows of a batch, with `more` overrides. If these are a row's,
+    `configured` are the settings without them. Raises ConfigError."""
     composed = _of_rows(composition, *more)
     settings = compose_settings(composed)
     if configured is not None:
@@ -96,8 +95,7 @@ def open_aeon(
 
 
 def _configure_without(overrides: tuple[str, ...], composition: Composition) -> Settings | None:
-    """The settings that those of a row with these overrides are compared with; None for a row
-    without any."""
+    """Return the settings that a row's are compared with; None for a row without overrides."""
     if not overrides:
         return None
     return compose_settings(_of_rows(composition, *modes_among(overrides)))
@@ -115,9 +113,9 @@ def _of_rows(composition: Composition, *more: str) -> Composition:
 
 @dataclass
 class RowRunner:
-    """Runs rows through `aeon`, from many threads. `of` and `configuration` are for their lines;
-    `running` is where their directories are. `aeon` was opened with the overrides `opened_with`
-    beside the composition, which rows do not have."""
+    """Runs rows through `aeon`, from many threads. `of` and `configuration` go into their lines;
+    `running` holds their directories. `aeon` was opened with the additional overrides
+    `opened_with`, which rows do not have."""
 
     aeon: Aeon
     composition: Composition
@@ -130,7 +128,7 @@ class RowRunner:
     _opening: threading.RLock = field(default_factory=threading.RLock)
 
     def open_arm(self, overrides: tuple[str, ...]) -> Aeon:
-        """The Aeon that rows of an arm with these overrides are run by. Raises ConfigError."""
+        """Return the Aeon that runs the rows of an arm with these overrides. Raises ConfigError."""
         return self._aeon_for(Row(0, 0, "", arm=Arm("", overrides)))
 
     def run(
@@ -140,9 +138,9 @@ class RowRunner:
         keep: Keep | None = None,
         attend: AttendRow = leave_unattended,
     ) -> Ended | None:
-        """Run a row; None when it was asked to stop. `keep` is given its directory, each answer
-        before it is used, and why its store could not take it. Raises ArtefactError and StoreFailed
-        when its directory cannot be written."""
+        """Run a row; None when it was asked to stop. `keep` gets its directory, each answer before
+        it is used, and the error if its store failed to take it. Raises ArtefactError and
+        StoreFailed when its directory cannot be written."""
         of = self.of
         configuration = self.configuration
         failures = list[StoreFailed]()
@@ -158,7 +156,7 @@ class RowRunner:
             )
         except AeonError as error:
             if isinstance(error.__cause__, OSError | sqlite3.OperationalError):
-                raise  # every other row would fail by it, too
+                raise  # every other row would fail likewise
             return Ended(
                 problem_line(row, of, configuration, "failed", error.message, type(error).__name__)
             )
@@ -167,7 +165,7 @@ class RowRunner:
         return None if result.termination_reason == "interrupted" else self._end(row, result)
 
     def _end(self, row: Row, result: RunResult) -> Ended:
-        """A row that has ended, with its record; one that waits keeps its folder instead."""
+        """Return an ended row with its record; a waiting one keeps its folder instead."""
         line = line_of(row, self.of, self.configuration, result)
         if result.termination_reason == WAITING:
             return Ended(self._wait(row, line, result))
@@ -176,13 +174,14 @@ class RowRunner:
         return Ended(line, self.running.pack(row.key) if is_kept else None)
 
     def _wait(self, row: Row, line: Line, result: RunResult) -> Line:
-        """The line of a row that waits for a person: where its questions are, and their ids."""
+        """Return the line of a row that waits for a person: the folder of its questions, and their
+        ids."""
         folder = self.running.directories(row.key)[1]
         ids = [question.id for question in result.waits_for]
         return {**line, "folder": str(folder), "waits_for": ids}
 
     def close(self) -> None:
-        """Close what rows with overrides of their own have opened."""
+        """Close the instances opened for rows with their own overrides."""
         for other in self._others.values():
             if isinstance(other, Aeon):
                 other.close()
@@ -193,11 +192,11 @@ class RowRunner:
         check_overrides(row.overrides)
         directory, cut_off = self.running.directories(row.key)
         place = RunPlace(directory=directory, keep=partial(keep, directory))
-        # With no store, then or now, nothing that was answered is kept.
+        # Without a store, then or now, there are no stored answers.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
             aeon = self._aeon_for(row)
             return _prepare(aeon, row).to_end(attendance, place)
-        digest = digest_of(cut_off / FILE)  # `running` has seen that it may be gone on with
+        digest = digest_of(cut_off / FILE)  # `running` has checked that it may be resumed
         with self._open(row, f"resume={cut_off}", f"trust='{digest}'") as aeon:
             return _prepare(aeon, row).to_end(attendance, place)
 
@@ -213,14 +212,14 @@ class RowRunner:
             )
 
     def _composition_of(self, row: Row) -> Composition:
-        """What a person has the row composed from: what it says itself comes after that."""
+        """Return the configured composition of a row, without its own overrides."""
         if row.arm is None:
             return self.composition
         overrides = (*self.composition.overrides, *row.arm.overrides)
         return self.composition.with_overrides(overrides)
 
     def _aeon_for(self, row: Row) -> Aeon:
-        """The Aeon of rows with the overrides of this one, opened once. Raises ConfigError."""
+        """Return the Aeon of rows with these overrides, opened once. Raises ConfigError."""
         overrides = row.arm.overrides if row.arm else (), row.overrides
         if not any(overrides) and not self.opened_with:
             return self.aeon
@@ -240,8 +239,8 @@ class RowRunner:
         return found
 
 
-# The process is the batch's own, and hundreds of threads that take turns less often need a tenth
-# less of it.
+# The process is the batch's own, and hundreds of threads that switch less often need a tenth less
+# of its time.
 _SWITCH_SECONDS = 0.05
 
 
@@ -279,5 +278,5 @@ def _fail(
     failures: list[StoreFailed], _directory: Path, _entry: Entry, failure: StoreFailed | None
 ) -> None:
     if failure is not None:
-        failures.append(failure)  # the run makes a result of it
+        failures.append(failure)  # the run turns it into a result
         raise failure

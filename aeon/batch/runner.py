@@ -1,5 +1,5 @@
-"""Rows side by side in this process, those of a dataset or the jobs of a sweep: how many at once,
-what all of them may spend, how long they wait for a provider that is down, and what stops them."""
+"""Rows run in parallel in this process, those of a dataset or the jobs of a sweep: how many at
+once, their total caps, their wait for a provider that is down, and what stops them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class GroupControl(RunControl):
-    """The switch of all rows. `reason` says why they were stopped where no person did it;
-    `has_failed`: no other row would have fared better. `on_stop` is given the reason once."""
+    """The switch of all rows. `reason` explains a stop that no person requested; `has_failed`: no
+    other row would have succeeded. `on_stop` gets the reason once."""
 
     def __init__(self) -> None:
         self.has_failed = False
@@ -39,25 +39,26 @@ class GroupControl(RunControl):
             self.on_stop(reason)
 
     def fail(self, reason: str) -> None:
-        """Ask all rows to stop, since no other would fare better."""
+        """Ask all rows to stop, since no other would succeed."""
         self.has_failed = self.has_failed or not self.stop_requested
         self.request_stop(reason)
 
 
 def name_group(settings: GroupSettings) -> str:
-    """The part of the configuration that the settings of the rows are."""
+    """Return the part of the configuration that holds these settings."""
     return "sweep" if isinstance(settings, SweepSettings) else "batch"
 
 
 def patience_of(settings: GroupSettings, give_up: Callable[[str], None]) -> Patience:
-    """How long rows wait for a provider that is down; then `give_up` is called with the reason."""
+    """Return how long rows wait for a provider that is down; then `give_up` is called with the
+    reason."""
     key = f"{name_group(settings)}.patience_seconds"
     return Patience(settings.patience_seconds, key, for_unreached=True, give_up=give_up)
 
 
 def group_endpoints(settings: GroupSettings, control: GroupControl) -> SharedEndpoints:
-    """The endpoints that all rows of this process share. They stop `control` when a cap on what all
-    spend is reached, and when they are down for longer than the patience lasts."""
+    """Return the endpoints that all rows of this process share. They stop `control` when a total
+    cap is reached, and when they are down for longer than the patience."""
     meter = CappedMeter(settings.caps, control.request_stop, name_group(settings))
     return SharedEndpoints(meter, patience_of(settings, control.fail))
 
@@ -70,10 +71,10 @@ def run_rows(
     control: RunControl,
     parallel: int,
 ) -> Generator[T, None, None]:
-    """What `work` returns for each row, as it ends, `parallel` rows at once; a row is taken when
-    there is room for it. No row begins while no endpoint may be asked, nor after `control` was
-    stopped: then it gives nothing. `control` is stopped when the caller stops iterating, and when a
-    row raises."""
+    """Run `work` on `parallel` rows at once, and yield each result as it is ready; a row is taken
+    when there is room for it. No row begins while no endpoint can be called, nor after `control`
+    was stopped: then it yields nothing. `control` is stopped when the caller stops iterating, and
+    when a row raises."""
 
     def work_when_up(row: R) -> T | None:
         endpoints.wait_until_up(lambda: control.stop_requested)

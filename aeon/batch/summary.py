@@ -1,5 +1,4 @@
-"""What the rows of a batch come to: how they ended, what they took, and which of them should be
-looked at."""
+"""The summary of a batch: how its rows ended, what they used, and which of them need a look."""
 
 from __future__ import annotations
 
@@ -29,10 +28,10 @@ from aeon.report.words import (
 
 Line = JsonObject
 WAITING = "waiting"
-"""How a row ended that waits for a person: it goes on once they have answered."""
+"""The end of a row that waits for a person: it resumes once they have answered."""
 FAILED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
 REPEATED_ENDS = (*FAILED_ENDS, WAITING)
-"""How a row or a job may have ended that is run again when its batch or sweep goes on."""
+"""The ends of rows and jobs that are run again when their batch or sweep is resumed."""
 _MOST_WAITING = 5
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
@@ -58,31 +57,31 @@ _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
 
 def is_final(line: JsonMapping) -> bool:
-    """Whether the row or job of a line is done: it ended well, or another start would find the same
-    answers."""
+    """Check whether the row or job of a line is done: it ended well, or another start would reuse
+    the same answers."""
     ended = line["ended"]
     return ended in GOOD_ENDS or not (ended in REPEATED_ENDS or line.get("unusable_calls"))
 
 
 @dataclass
 class ErrorGroup:
-    """Errors that are equal but for their numbers: the first of them, how many there are, and the
-    first rows."""
+    """Errors that are equal except for their numbers: the first of them, their count, and the first
+    rows."""
 
     message: str
     count: int = 0
     rows: list[int] = field(default_factory=list)
 
     def add(self, row: int) -> None:
-        """Take in one more row."""
+        """Add one more row."""
         self.count += 1
         if len(self.rows) < _MOST_ROWS_OF_ERROR:
             self.rows.append(row)
 
 
 class Summary:
-    """Adds up lines as they come; under 100 bytes a row, but for `MOST_SHOWN` rows. `of` counts the
-    whole dataset."""
+    """Adds up lines as they come; under 100 bytes a row, except for `MOST_SHOWN` rows. `of` counts
+    the whole dataset."""
 
     def __init__(self, of: int) -> None:
         self.of = of
@@ -97,7 +96,7 @@ class Summary:
         self._shown: list[tuple[tuple[int, float, int], Line]] = []
 
     def add(self, line: Line) -> None:
-        """Take in one line."""
+        """Add one line."""
         self.ends[line["ended"]] += 1
         self.simulated += bool(line.get("synthetic"))
         self._add_waiting(line)
@@ -120,7 +119,7 @@ class Summary:
             self.waiting.append(line["folder"])
 
     def _show(self, line: Line, least: float, error: str) -> None:
-        """Take in a line as one to be looked at; `least` is its least score."""
+        """Add a line as a candidate to be shown; `least` is its least score."""
         shown: Line = {name: line.get(name) for name in _SHOWN}
         shown["answer"] = shorten((line.get("answer") or "").strip(), _LONGEST_TEXT)
         shown["error"] = shorten(error, _LONGEST_TEXT)
@@ -137,36 +136,36 @@ class Summary:
         self._errors.setdefault(key, ErrorGroup(shown)).add(row)
 
     def errors(self) -> list[ErrorGroup]:
-        """The errors, equal ones as one, the most frequent first."""
+        """Return the errors, equal ones grouped, the most frequent first."""
         return sorted(self._errors.values(), key=lambda group: -group.count)
 
     @property
     def count(self) -> int:
-        """How many rows have ended."""
+        """The number of rows that have ended."""
         return self.ends.total()
 
     @property
     def ran(self) -> int:
-        """How many rows were run to an end that tells what others take."""
+        """The number of rows whose usage predicts that of others."""
         return self.count - self.failed
 
     @property
     def failed(self) -> int:
-        """How many rows failed or cannot be run."""
+        """The number of rows that failed or cannot be run."""
         return sum(self.ends[end] for end in FAILED_ENDS)
 
     @property
     def cost(self) -> float | None:
-        """What all rows cost; None when that of one is not known."""
+        """The cost of all rows; None when that of one is unknown."""
         return None if self.unpriced else self.total("cost")
 
     def total(self, name: str) -> float:
-        """The sum of a figure."""
+        """Return the sum of a figure."""
         return sum(self._values[name])
 
     def figures(self) -> Iterator[tuple[str, list[str]]]:
-        """Each figure that a row has, by name: its quantiles, in the order of `QUANTILES`, and its
-        sum, as texts."""
+        """Yield each figure that a row has, by name: its quantiles, in the order of `QUANTILES`,
+        and its sum, as texts."""
         for name, values in self._values.items():
             if values:
                 ordered = sorted(values)
@@ -175,8 +174,8 @@ class Summary:
                 yield name.replace("_", " "), [*(_format(name, value) for value in found), total]
 
     def list_shown(self) -> list[Line]:
-        """The rows to be looked at, at most `MOST_SHOWN`: first those that failed, then those with
-        the least scores."""
+        """Return the rows to show, at most `MOST_SHOWN`: failed ones first, then those with the
+        least scores."""
         self._shown = sorted(self._shown, key=itemgetter(0))[:MOST_SHOWN]
         return [line for _, line in self._shown]
 
@@ -194,22 +193,22 @@ class Summary:
         notes = {
             "simulated: no model was called": self.simulated,
             "of unknown cost: no price": self.unpriced,
-            "had answers that could not be used: the same command asks for them again": self.unusable,
-            "did without something that was asked for (`degraded`)": self.degraded,
+            "had answers that could not be used: repeat the command to request them again": self.unusable,
+            "lacked something that was configured (`degraded`)": self.degraded,
         }
         lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]
         return "\n".join(line.rstrip() for line in lines)
 
 
 def _rank(line: Line, error: str) -> int:
-    """The place of a row among those to be looked at: failed, not converged, converged."""
+    """Return the place of a row among those shown: failed, not converged, converged."""
     if line["ended"] in REPEATED_ENDS or error:
         return 0
     return 2 if line["ended"] in GOOD_ENDS else 1
 
 
 def describe_good_ends(summary: Summary) -> str:
-    """How many of all rows converged, and how many completed in core mode."""
+    """Count the rows that converged, and those that completed in core mode."""
     counted = [f"{summary.ends[end]:,} {end}" for end in GOOD_ENDS if summary.ends[end]]
     if len(counted) == 2:
         return f"{counted[0]} and {counted[1]}, of {count_noun(summary.of, 'row')}"
@@ -218,7 +217,7 @@ def describe_good_ends(summary: Summary) -> str:
 
 
 def _kind_of(end: str) -> str:
-    """The style of an end on the page."""
+    """Return the style of an end on the page."""
     if end in FAILED_ENDS:
         return "bad"
     return "good" if end in GOOD_ENDS else "open"
@@ -231,8 +230,8 @@ def _format(name: str, value: float) -> str:
 
 
 def write_page(summary: Summary, out: Path) -> Path:
-    """Write `OUT.html`, a page that opens without network, beside the results; its path. Raises
-    ArtefactError."""
+    """Write `OUT.html`, a page that opens without network, next to the results, and return its
+    path. Raises ArtefactError."""
     data = render_page(
         "batch",
         {},

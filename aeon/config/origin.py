@@ -166,7 +166,7 @@ def read_bytes(directory: Path, key: str) -> bytes:
         if key == "resume" and (directory / "multirun.yaml").is_file():
             hint = f"A multirun goes on with sweep.resume={directory}. {hint}"
         problem = (
-            f"{key}={directory}: this is no run's directory: {FILE} cannot be read: "
+            f"{key}={directory}: this is not a run's directory: {FILE} cannot be read: "
             f"{error.strerror or error}"
         )
         raise ConfigError(problem, hint=hint) from None

@@ -1,5 +1,5 @@
-"""What a run leaves to a person who answers later: it is asked in the run's folder, and looked for
-in the folders of the runs that it goes on with."""
+"""Questions that a run leaves to a person who answers later: posted in the run's folder, and
+answered from the folders of the runs that it resumes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _ID_CHARACTERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ToAnswer:
-    """What a person is asked, whatever asks it; `name` is the id of the question, `repeated` says
-    that a tool call may have been carried out already."""
+    """A question for a person, of any kind; `name` is its id, `repeated` says that a tool call may
+    already have been carried out."""
 
     kind: Literal["question", "approval", "step"]
     name: str
@@ -39,8 +39,8 @@ class _ToAnswer:
 
 
 class EarlierAnswers:
-    """What persons have answered to the runs that the run of an id goes on with; `earlier` are
-    their folders, by their ids, nearest first. Whoever asks is asked only for the rest."""
+    """The answers of persons to the runs that this run resumes; `earlier` are their folders, by
+    their ids, nearest first. Only unanswered questions are asked again."""
 
     def __init__(self, run_id: str, earlier: Mapping[str, Path]) -> None:
         self._run_id = run_id
@@ -48,7 +48,7 @@ class EarlierAnswers:
         self._desks = tuple(Desk(path) for path in earlier.values())
 
     def before_asking(self, ask: Ask) -> Ask:
-        """`ask`, called for the questions of the planner that nobody has answered."""
+        """Return `ask`, called only for the planner's questions that nobody has answered."""
 
         def ask_the_rest(question: FollowUpQuestion) -> str | None:
             given = self._find(_describe_question(question))
@@ -57,7 +57,7 @@ class EarlierAnswers:
         return ask_the_rest
 
     def before_approving(self, approve: Approve) -> Approve:
-        """`approve`, called for the tool calls that nobody has allowed or refused."""
+        """Return `approve`, called only for the tool calls that nobody has allowed or refused."""
 
         def approve_the_rest(request: ApprovalRequest) -> bool:
             given = self._find(_describe_approval(request))
@@ -66,7 +66,7 @@ class EarlierAnswers:
         return approve_the_rest
 
     def before_doing(self, do_step: DoStep) -> DoStep:
-        """`do_step`, called for the steps that nobody has done."""
+        """Return `do_step`, called only for the steps that nobody has done."""
 
         def do_the_rest(step: PlanStep) -> str | None:
             given = self._find(_describe_own_step(step))
@@ -75,7 +75,7 @@ class EarlierAnswers:
         return do_the_rest
 
     def _find(self, asked: _ToAnswer) -> PersonAnswer | None:
-        # Who allowed a call has not allowed the next: what may have been carried out is asked anew.
+        # One approval does not cover the next call: a call that may have been made is asked anew.
         desks = self._desks[:1] if asked.repeated else self._desks
         for desk in desks:
             answer = desk.list_answers().get(asked.name)
@@ -84,16 +84,16 @@ class EarlierAnswers:
         return None
 
     def _may_use(self, desk: Desk, answer: PersonAnswer, kind: str) -> bool:
-        """Whether an answer counts for this run: an approval is for one call."""
+        """Check whether an answer counts for this run: an approval is for one call."""
         is_approved = kind == "approval" and answer.answer == "yes"
         return not is_approved or desk.use(answer.id, self._run_id, self._before)
 
 
 class Deferral:
     """Questions that a run defers in its `folder`; `earlier` are the folders of the runs that it
-    goes on with, nearest first. A question without an answer is open for `deadline_seconds` from
-    when it was first asked, for ever without them. Each method raises PersonAwaited where there is
-    no answer yet; thread-safe."""
+    resumes, nearest first. A question without an answer is open for `deadline_seconds` from when it
+    was first asked, forever without them. Each method raises PersonAwaited where there is no answer
+    yet; thread-safe."""
 
     def __init__(
         self, folder: Path, earlier: Sequence[Path] = (), deadline_seconds: float | None = None
@@ -106,24 +106,24 @@ class Deferral:
 
     @property
     def posted(self) -> tuple[OpenQuestion, ...]:
-        """What this run waits for."""
+        """The questions that this run waits for."""
         with self._lock:
             return tuple(self._posted[name] for name in sorted(self._posted))
 
     def ask(self, question: FollowUpQuestion) -> str | None:
-        """The answer to a question of the planner; None where its assumption holds."""
+        """Return the answer to a question of the planner; None where its assumption applies."""
         return self._post(_describe_question(question)).answer
 
     def approve(self, request: ApprovalRequest) -> bool:
-        """Whether a tool may be called."""
+        """Return whether a tool may be called."""
         return self._post(_describe_approval(request)).answer == "yes"
 
     def do_step(self, step: PlanStep) -> str | None:
-        """The output of a step that a person does; None where nobody did it in time."""
+        """Return the output of a step that a person does; None where nobody did it in time."""
         return self._post(_describe_own_step(step)).answer
 
     def _post(self, asked: _ToAnswer) -> PersonAnswer:
-        """Leave a question to a person, unless its deadline has passed."""
+        """Post a question for a person, unless its deadline has passed."""
         desks = self._earlier[:1] if asked.repeated else self._earlier
         before = [
             (desk, question)
@@ -143,8 +143,7 @@ class Deferral:
             deadline=None if seconds is None else first + timedelta(seconds=seconds),
         )
         if is_overdue(question):
-            # Where it was asked, so that an answer given there just now counts, and a later one
-            # does not.
+            # Settled where it was asked: an answer given there just now counts, a later one not.
             desk = before[0][0] if before else self._desk
             return desk.settle_overdue(question)
         with self._lock:
@@ -191,8 +190,8 @@ def _describe_own_step(step: PlanStep) -> _ToAnswer:
 
 
 def describe_step(step: PlanStep) -> Iterator[str]:
-    """What a person needs to do a step: its description, what others gave it, and what it has come
-    to so far, where refinement has left it to them."""
+    """Yield what a person needs to do a step: its description, its inputs from other steps, and its
+    state so far, where refinement has left it to them."""
     yield step.description
     if step.incoming_context:
         yield without_codes(step.incoming_context)
@@ -204,7 +203,8 @@ def describe_step(step: PlanStep) -> Iterator[str]:
 
 
 def _make_id(kind: str, key: JsonMapping) -> str:
-    """The same for the same question in a resumed run, whose calls come from the same places."""
+    """Return an id that the same question has again in a resumed run, whose calls come from the
+    same sites."""
     site = current_site()
     of_call = [site.pass_number, site.phase, site.step_id, site.sample]
     place = None if kind == "question" else of_call

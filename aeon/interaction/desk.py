@@ -1,7 +1,7 @@
-"""The questions and the answers in the folder of a run, for whoever shows questions and takes
-answers: a terminal, a server, a program.
+"""The questions and the answers in the folder of a run, for any program that shows questions and
+takes answers: a terminal, a server.
 
-    Desk(folder).list_open()                    what waits
+    Desk(folder).list_open()                    the open questions
     Desk(folder).settle({"question-1f2e3d4c": "Oslo"})   one or more answers, all of them or none
 """
 
@@ -36,7 +36,7 @@ from aeon.interaction.models import ANSWERS, QUESTIONS, AnswerList, PersonAnswer
 from aeon.observability.artefacts import replace_file
 
 MOST_BYTES = 64 * 2**20
-"""How large each of the two files may be."""
+"""The most bytes of each of the two files."""
 _PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _YES_OR_NO = {"yes": "yes", "y": "yes", "no": "no", "n": "no"}
@@ -44,23 +44,23 @@ D = TypeVar("D", bound=Value)
 
 
 class Desk:
-    """The questions of the run in a folder, and their answers. Programs may use it at the same
-    time: each file is replaced whole, by one program after the other."""
+    """The questions of the run in a folder, and their answers. Several programs may use it at the
+    same time: each file is replaced whole, by one program at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def list_questions(self) -> tuple[OpenQuestion, ...]:
-        """Everything that the run has asked. Raises ConfigError for a file that cannot be read."""
+        """Return all questions of the run. Raises ConfigError for a file that cannot be read."""
         return self._read(QUESTIONS, QuestionList).questions
 
     def list_answers(self) -> dict[str, PersonAnswer]:
-        """The answers, by the ids of their questions. Raises ConfigError for a file that cannot be
-        read."""
+        """Return the answers, by the ids of their questions. Raises ConfigError for a file that
+        cannot be read."""
         return {answer.id: answer for answer in self._read(ANSWERS, AnswerList).answers}
 
     def list_open(self) -> tuple[OpenQuestion, ...]:
-        """The questions that can still be answered. Raises ConfigError."""
+        """Return the questions that can still be answered. Raises ConfigError."""
         answered = self.list_answers()
         return tuple(
             question
@@ -69,7 +69,7 @@ class Desk:
         )
 
     def post(self, question: OpenQuestion) -> None:
-        """Add a question, unless it is there. Raises ConfigError and ArtefactError."""
+        """Add a question, unless it exists. Raises ConfigError and ArtefactError."""
         with self._alone():
             questions = self.list_questions()
             if all(question.id != each.id for each in questions):
@@ -77,9 +77,9 @@ class Desk:
 
     def settle(self, given: Mapping[str, str]) -> tuple[PersonAnswer, ...]:
         """Answer questions, all of them or none. An approval is answered yes or no, a step with its
-        output; an empty answer to a question lets its assumption hold. Raises ConfigError for a
-        question that is not there, is settled or past its deadline, and for an answer that does not
-        fit; ArtefactError when the answers cannot be written."""
+        output; an empty answer to a question accepts its assumption. Raises ConfigError for a
+        question that does not exist, is settled or past its deadline, and for an answer that does
+        not fit; ArtefactError when the answers cannot be written."""
         with self._alone():
             questions = {question.id: question for question in self.list_questions()}
             settled = self.list_answers()
@@ -97,7 +97,7 @@ class Desk:
         return new
 
     def settle_overdue(self, question: OpenQuestion) -> PersonAnswer:
-        """Let the assumption of a question hold, since its deadline has passed, unless it was
+        """Settle a question by its assumption, since its deadline has passed, unless it was
         answered before. Raises ConfigError and ArtefactError."""
         with self._alone():
             settled = self.list_answers()
@@ -110,9 +110,8 @@ class Desk:
         return settlement
 
     def use(self, name: str, run_id: str, before: Collection[str]) -> bool:
-        """Whether an approval may be used by a run, which goes on with the runs `before`: not
-        where another one has used it. From now on it is that run's. Raises ConfigError and
-        ArtefactError."""
+        """Reserve an approval for a run, which resumes the runs `before`, and return whether it may
+        use it: not if another one has. Raises ConfigError and ArtefactError."""
         with self._alone():
             settled = self.list_answers()
             used_by = settled[name].used_by
@@ -122,14 +121,14 @@ class Desk:
         return used_by in (None, run_id, *before)
 
     def has_own_answers(self) -> bool:
-        """Whether the answers, if there are any, are known as those of this person to this run."""
+        """Check whether the answers, if there are any, are known as given by this person to this
+        run."""
         answers = self._read(ANSWERS, AnswerList)
         return not answers.answers or is_own(self._describe_sealed(answers), answers.seal)
 
     def require_own_answers(self, trust: bool | str, env: str) -> None:
         """Raise ConfigError where a file cannot be read, and UntrustedRun where the answers are not
-        known as those of this person, who does not trust them either, as `trust` and the
-        environment `env` say."""
+        known as this person's, and neither `trust` nor the environment `env` allows them."""
         self.list_questions()
         answers = self.list_answers().values()
         own = self.has_own_answers()
@@ -155,14 +154,14 @@ class Desk:
 
     def _write_answers(self, settled: Iterable[PersonAnswer]) -> None:
         answers = AnswerList(answers=tuple(settled))
-        # Masked first: the seal is of what stands in the file.
+        # Masked first: the seal covers the content of the file.
         answers = AnswerList.model_validate_json(mask(encode_json(answers.model_dump(mode="json"))))
-        # Who adds to the answers of somebody else does not vouch for those.
+        # Adding to somebody else's answers does not vouch for those.
         seal = make_seal(self._describe_sealed(answers)) if self.has_own_answers() else None
         self._write(ANSWERS, answers.model_copy(update={"seal": seal}))
 
     def _describe_sealed(self, answers: AnswerList) -> dict[str, object]:
-        """What the seal holds for: these answers, to this run and no other."""
+        """Return the content that the seal covers: these answers, to this run and no other."""
         run_id = (self._load(ORIGIN) or {}).get("run_id")
         return {**answers.model_dump(mode="json", exclude={"seal"}), "run_id": run_id}
 
@@ -177,7 +176,7 @@ class Desk:
             raise ConfigError(problem, hint="docs/people.md describes the file.") from None
 
     def _load(self, name: str) -> dict[str, object] | None:
-        """The JSON object in a file; None where there is no file."""
+        """Load the JSON object in a file; None where there is no file."""
         path = self.folder / name
         try:
             data = read_regular_file(path, MOST_BYTES)
@@ -204,7 +203,7 @@ class Desk:
         try:
             file = open_linked_file(path)
         except OSError as error:
-            problem = f"{self.folder}: this is no run's directory: {ORIGIN} cannot be read"
+            problem = f"{self.folder}: this is not a run's directory: {ORIGIN} cannot be read"
             why = error.strerror or str(error)
             raise ConfigError(f"{problem}: {why}", hint="`aeon runs` lists runs.") from None
         with file:
@@ -217,7 +216,7 @@ class Desk:
 
 
 def is_overdue(question: OpenQuestion) -> bool:
-    """Whether the deadline of a question has passed."""
+    """Check whether the deadline of a question has passed."""
     return question.deadline is not None and datetime.now(UTC) >= question.deadline
 
 
@@ -227,30 +226,30 @@ def _find_open(
     name: str,
     folder: Path,
 ) -> OpenQuestion:
-    """The question of an id, to be answered now. Raises ConfigError."""
+    """Return the question of an id, if it can be answered now. Raises ConfigError."""
     question = questions.get(name)
     if question is None:
         waiting = ", ".join(each for each in questions if each not in settled)
         raise ConfigError(
-            f"{folder}: there is no question '{name}'", hint=f"What waits: {waiting or 'nothing'}."
+            f"{folder}: there is no question '{name}'", hint=f"Open questions: {waiting or 'none'}."
         )
     if name in settled:
         before = settled[name]
-        what = "its assumption holds" if before.answer is None else before.answer
+        what = "its assumption applies" if before.answer is None else before.answer
         raise ConfigError(
             f"{name} is settled since {before.answered_at:%Y-%m-%d %H:%M:%S} UTC: {what}",
-            hint="Nothing was changed. The run that goes on uses that answer.",
+            hint="Nothing was changed. The resumed run uses that answer.",
         )
     if is_overdue(question):
         raise ConfigError(
             f"{name}: its deadline, {question.deadline:%Y-%m-%d %H:%M:%S} UTC, has passed",
-            hint="Nothing was changed. The run that goes on uses the assumption.",
+            hint="Nothing was changed. The resumed run uses the assumption.",
         )
     return question
 
 
 def _fit_answer(question: OpenQuestion, text: str) -> str | None:
-    """An answer as its question takes it. Raises ConfigError."""
+    """Convert an answer to the form that its question takes. Raises ConfigError."""
     require_unicode(text, question.id)
     answer = text.strip()
     if question.kind == "approval":

@@ -35,7 +35,7 @@ def test_nothing_is_said_of_steps_where_none_is_left() -> None:
 
 def test_rows_that_did_without_something_are_counted() -> None:
     found = summary_of(line(1, ended="converged", degraded=["tool_missing"]))
-    assert "1 row did without something that was asked for" in str(found)
+    assert "1 row lacked something that was configured" in str(found)
 
 
 def test_errors_that_differ_in_numbers_alone_are_one_group() -> None:

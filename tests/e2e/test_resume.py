@@ -538,10 +538,10 @@ def bad(root: Path, what: str) -> str:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("missing", ["this is no run's directory"]),
-        ("file", ["this is no run's directory"]),
-        ("empty", ["this is no run's directory", "run.json"]),
-        ("parent", ["this is no run's directory", "Did you mean resume="]),
+        ("missing", ["this is not a run's directory"]),
+        ("file", ["this is not a run's directory"]),
+        ("empty", ["this is not a run's directory", "run.json"]),
+        ("parent", ["this is not a run's directory", "Did you mean resume="]),
         ("run.json", ["run.json cannot be read"]),
         ("no json", ["Invalid JSON"]),
         ("format", ["run.json: format", "'aeon.run/2'"]),

@@ -212,7 +212,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path) -> Non
 
 
 def test_a_folder_that_is_no_runs_takes_no_answers(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no run's directory"):
+    with pytest.raises(ConfigError, match="not a run's directory"):
         Desk(tmp_path).settle({"question-1": "Bergen"})
 
 

@@ -1,4 +1,4 @@
-"""The answers of rows that are under way on other nodes, kept on the batch's own: `OUT.answers`."""
+"""The answers of rows under way on other nodes, stored on the batch's own node: `OUT.answers`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BEGIN EXCLUSIVE;
 CREATE TABLE IF NOT EXISTS answers (row TEXT, key TEXT, entry TEXT NOT NULL, PRIMARY KEY (row, key));
 COMMIT;
 """
-_ORIGIN = ""  # the key of where a row's run comes from
+_ORIGIN = ""  # the key of the origin of a row's run
 
 
 class Answers:
-    """The one that writes `OUT.answers`. What a batch that was killed left there is put into
-    `folder`, OUT.running, in directories to go on from, with stores of the kind `backend`, known as
-    runs of the person whose folder of state is `state`, by default of this one."""
+    """The only writer of `OUT.answers`. Answers that a killed batch left there are moved into
+    `folder`, OUT.running, as directories to resume, with stores of the kind `backend`. They count
+    as runs of the person whose state folder is `state`, by default that of this process."""
 
     def __init__(
         self, folder: Path, backend: OwnObject = SQLITE, state: Path | None = None
@@ -60,8 +60,8 @@ class Answers:
             self._put_back(name)
 
     def put(self, name: str, attempt: int, key: str, entry: str, origin: str | None) -> bool:
-        """Keep an answer of a row, and with the first of an attempt where its run comes from; False
-        when the row is run elsewhere by now."""
+        """Store an answer of a row, and with the first of an attempt the origin of its run; return
+        False when the row is meanwhile run elsewhere."""
         if attempt < self._attempts.get(name, 0):
             return False
         values = (
@@ -73,8 +73,7 @@ class Answers:
         return True
 
     def begin_again(self, name: str, attempt: int) -> None:
-        """Take no more answers of earlier attempts; those there are go into a directory of the
-        row."""
+        """Accept no more answers of earlier attempts; those stored go into a directory of the row."""
         self._put_back(name)
         self._attempts[name] = attempt
 
@@ -108,7 +107,7 @@ class Answers:
         directory = self._running.directories(name)[0]
         create_directory(directory, fill)
         if not is_packaged(self._backend):
-            # It may know a run by the place of its directory, which `fill` is not given.
+            # An own backend may identify a run by its directory's final path, which `fill` lacks.
             self._store(directory, answers)
         self.forget(name)
 
@@ -120,12 +119,12 @@ class Answers:
 
 
 def _seal_here(origin: str) -> str:
-    # The key of the node that the run was begun on is not that of the batch.
+    # The node on which the run began has another key than the batch's node.
     return seal_again(origin.encode()).decode()
 
 
 def write_entry(entry: Entry) -> str:
-    """An answer as text, without what was asked, of which the digests are enough to find it."""
+    """Return an answer as text, without its request, which its digests suffice to find."""
     request = entry.request
     values = {
         "key": request.key,

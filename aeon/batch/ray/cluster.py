@@ -1,4 +1,4 @@
-"""The backend `ray`: rows run on the nodes of a cluster, their answers kept on the node of the
+"""The backend `ray`: rows run on the nodes of a cluster, their answers stored on the node of the
 batch."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from aeon.domain.errors import AeonError, Unexpected
 
 _POLL_SECONDS = 0.2
 _MOST_ATTEMPTS = 16
-_Task = tuple[Row, int]  # and how often its actor has died
+_Task = tuple[Row, int]  # a row, and how often its actor has died
 
 
 class Cluster:
-    """A `Backend` of many nodes. `runner` is the batch's own; its rows are run by others like it.
-    Raises ConfigError where there is no Ray, or a node cannot run the batch."""
+    """A `Backend` of many nodes. `runner` is the batch's own; workers run its rows with runners
+    like it. Raises ConfigError where Ray is missing, or a node cannot run the batch."""
 
     def __init__(self, runner: RowRunner, settings: BatchSettings) -> None:
         self._runner = runner
@@ -90,7 +90,7 @@ class Cluster:
                 yield ended
 
     def _stop(self, control: GroupControl) -> None:
-        """Stop all rows, as a worker has."""
+        """Stop all rows, because a worker has stopped."""
         if failure := self._of_actor(self._limits.fail):
             control.fail(failure)
         reached = self._of_actor(self._limits.end)
@@ -110,7 +110,7 @@ class Cluster:
         self._running.close()
 
     def _submit(self, rows: Iterator[Row]) -> int:
-        """Hand out rows as long as there is room. Returns how many."""
+        """Submit rows as long as there is room, and return how many."""
         count = 0
         while member := self._nodes.roomiest():
             task = self._again.popleft() if self._again else next(((row, 0) for row in rows), None)
@@ -126,7 +126,7 @@ class Cluster:
         return count
 
     def _try_again(self, task: _Task, member: Member, error: Any) -> Ended | None:
-        """Have a row whose actor is gone run again, from what it was answered."""
+        """Run the row of a lost actor again, from its stored answers."""
         if isinstance(error, self._ray.exceptions.RayTaskError):
             raise _own(error)
         self._nodes.remove(member)
@@ -144,7 +144,7 @@ class Cluster:
         return None
 
     def _of_actor(self, method: Any, *given: Any) -> Any:
-        """What a method of an actor of this node returns. Raises the actor's own error."""
+        """Call a method of an actor on this node. Raises the actor's own error."""
         try:
             return self._ray.get(method.remote(*given))
         except self._ray.exceptions.RayError as error:
@@ -152,6 +152,6 @@ class Cluster:
 
 
 def _own(error: Any) -> AeonError:
-    """What an actor has raised, as an error of Aeon's."""
+    """Convert an error raised in an actor to an AeonError."""
     cause = getattr(error, "cause", error)
     return cause if isinstance(cause, AeonError) else Unexpected(f"{type(cause).__name__}: {cause}")

@@ -1,4 +1,4 @@
-"""Finding Ray where `batch.ray.address` says that it is, or starting it here."""
+"""Connects to Ray at `batch.ray.address`, or starts it on this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALONE: JsonObject = {
 
 
 def connect(address: str | None) -> Any:
-    """Connect to the cluster at HOST:PORT (`auto` for the one of this machine), or start one of
+    """Connect to the cluster at HOST:PORT (`auto` for the one on this machine), or start one on
     this machine alone. Returns the module of Ray. Raises ConfigError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -48,8 +48,8 @@ def connect(address: str | None) -> Any:
 
 
 def _check(address: str) -> None:
-    """Raise ConfigError when there is no Ray at an address: Ray itself tries that for minutes, and
-    then ends this process."""
+    """Raise ConfigError when Ray does not answer at an address: Ray itself would try for minutes,
+    and then end this process."""
     if address != "auto":
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or "//" in host:

@@ -21,14 +21,13 @@ from aeon.llm.stack.limits import LimitSettings, Meter
 from aeon.llm.stack.patience import Patience
 
 LEASE_SECONDS = 2.0
-# The most that one worker is lent at a time, and loses when it dies.
+# The most that one worker borrows at a time, and loses when it dies.
 _CALLS_AT_ONCE = 16
 _SHARE_OF_COST = 0.02
 
 
 class Limits:
-    """What may still be spent, and sent in this minute. `lend` and `lend_minute` are called by
-    workers."""
+    """The rest of the caps, and of this minute's limits. Workers call `lend` and `lend_minute`."""
 
     def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
         self._reached = self._failure = ""
@@ -36,12 +35,12 @@ class Limits:
         self._clock = clock
         self._spent = defaultdict[str, dict[str, float]](
             dict
-        )  # by cap and worker, with what is lent
+        )  # by cap and worker, the lent share included
         self._minutes: dict[str, PerMinute] = {}
         self._lent: dict[tuple[str, str], Counted] = {}
 
     def lend(self, worker: str, **spent: float) -> LimitSettings:
-        """How much a worker that has spent so much may spend in all, by now."""
+        """Return the total that a worker may spend, given that it has `spent` this much."""
         for name, used in spent.items():
             most = getattr(self._caps, name)
             by_worker = self._spent[name]
@@ -53,21 +52,21 @@ class Limits:
         return LimitSettings.model_construct(**lent)
 
     def end(self, reached: str = "") -> str:
-        """Note which cap is reached. Returns which is; empty for none."""
+        """Record that a cap is reached. Returns the reached cap; empty for none."""
         self._reached = self._reached or reached
         return self._reached
 
     def fail(self, reason: str = "") -> str:
-        """Note why no row can go on. Returns why; empty where they can."""
+        """Record why no row can continue. Returns the reason; empty where rows can."""
         self._failure = self._failure or reason
         return self._failure
 
     def lend_minute(
         self, name: str, limit: int, needed: int, more: int, back: int, *, worker: str
     ) -> tuple[int, float]:
-        """Lend units of a minute, `needed` or up to `more`, for `LEASE_SECONDS`; `back` are those
-        of the last time that were not used, below 0 when it took more. Returns how many, and the
-        seconds until it is worth to ask again."""
+        """Lend units of a minute, `needed` or up to `more`, for `LEASE_SECONDS`; `back` are the
+        unused units of the last loan, below 0 when it was exceeded. Returns how many, and the
+        seconds until asking again makes sense."""
         minute = self._minutes.setdefault(name, PerMinute(limit, self._clock))
         if (before := self._lent.get((worker, name))) is not None:
             minute.correct(before, before.units - back)
@@ -81,8 +80,8 @@ class Limits:
 
 
 class WorkerMeter(CappedMeter):
-    """The meter of one worker, which asks for more when what it may spend is spent. `ask` calls a
-    method of `Limits` by its name; `stop` is given the cap that is reached."""
+    """The meter of one worker, which borrows more when its share is spent. `ask` calls a method of
+    `Limits` by its name; `stop` gets the cap that is reached."""
 
     def __init__(self, worker: str, ask: Callable[..., Any], stop: Callable[[str], None]) -> None:
         super().__init__(LimitSettings.model_construct(max_llm_calls=0, max_cost=None), stop)
@@ -101,15 +100,15 @@ class WorkerMeter(CappedMeter):
             return super().start(limits)
 
     def _describe(self, end: LimitReached) -> str:
-        # Its numbers are those of the share that this worker has.
+        # The message's numbers are those of this worker's share.
         is_known = self.spent.cost is not None or end.limit != "max_cost"
         problem = "is reached" if is_known else end.message.partition(": ")[2]
         return f"batch.{end.limit}: {problem}"
 
 
 class WorkerMinute(PerMinute):
-    """The units of a minute that one worker was lent; it asks for more when they are used, or too
-    old."""
+    """The units of a minute that one worker has borrowed; it borrows more when they are used up or
+    expired."""
 
     def __init__(
         self, name: str, limit: int, ask: Callable[..., Any], clock: Clock = time.monotonic
@@ -121,7 +120,7 @@ class WorkerMinute(PerMinute):
         self._until = self._ask_at = 0.0
 
     def seconds_until(self, units: int) -> float:
-        """The seconds until there is room for so many units, or until it is worth to look again."""
+        """Return the seconds until there is room for `units`, or until asking again makes sense."""
         now = self._clock()
         units = min(units, self.limit)
         if self._left >= units and now < self._until:
@@ -138,19 +137,19 @@ class WorkerMinute(PerMinute):
         return 0.0 if self._left >= units else max(POLL_SECONDS, self._ask_at - now)
 
     def count(self, units: int) -> Counted:
-        """Count so many units now."""
+        """Count `units` as used now."""
         self._left -= min(units, self.limit)
         self._used += units
         return Counted(units, self._clock())
 
     def correct(self, counted: Counted, used: int) -> None:
-        """Say how many units were really used."""
+        """Correct a count to the units really used."""
         self._left -= used - counted.units
         counted.units = used
 
 
 class WorkerEndpoints(SharedEndpoints):
-    """The endpoints of one worker, whose minutes are lent."""
+    """The endpoints of one worker, whose units a minute are borrowed."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ _log = logging.getLogger("aeon")
 
 
 def start_actor(ray: Any, kind: type, node: str, *given: Any, **options: Any) -> Any:
-    """An actor on a node, and on no other."""
+    """Start an actor on exactly this node."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     place = NodeAffinitySchedulingStrategy(node, soft=False)
@@ -25,8 +25,8 @@ def start_actor(ray: Any, kind: type, node: str, *given: Any, **options: Any) ->
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """An actor on a node, which a person calls `name`; it has so many slots `free`. `opening` until
-    it can run rows."""
+    """An actor on a node; messages call it `name`. `free` counts its free slots. `opening` is set
+    until it can run rows."""
 
     actor: Any
     node: str
@@ -36,8 +36,7 @@ class Member:
 
 
 class Nodes:
-    """Starts actors on nodes that have none yet, as long as the batch lasts, and says which has
-    room."""
+    """Starts actors on nodes that have none, as long as the batch lasts, and finds those with room."""
 
     def __init__(self, ray: Any, job: BatchJob, actors_per_node: int, *given: Any) -> None:
         """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or
@@ -74,7 +73,7 @@ class Nodes:
         return most if most is not None and most.free else None
 
     def look(self) -> None:
-        """See, now and then, which nodes have come, and which actors are open by now."""
+        """Check at intervals for new nodes, and for actors that have opened."""
         if time.monotonic() - self._looked_at > _LOOK_SECONDS:
             known = set(self._problems)
             self._look()
@@ -82,7 +81,7 @@ class Nodes:
                 _log.warning(self._problems[node])
 
     def remove(self, member: Member) -> None:
-        """Take an actor out that is dead, or cannot be reached; it must not go on."""
+        """Kill and forget an actor that is dead or unreachable."""
         self._ray.kill(member.actor)
         if member in self._members:
             self._members.remove(member)
@@ -93,7 +92,7 @@ class Nodes:
             member.actor.stop.remote()
 
     def close(self) -> None:
-        """Remove what is left on the nodes, and the actors."""
+        """Remove the files on the nodes, and the actors."""
         closing = [member.actor.close.remote() for member in self._members if not member.opening]
         self._ray.wait(closing, num_returns=len(closing), timeout=5.0) if closing else None
         for member in tuple(self._members):
@@ -116,7 +115,7 @@ class Nodes:
         options = {
             "max_concurrency": self._job.settings.parallel + 2,
             "num_cpus": 1,
-        }  # two more: to be stopped, and closed
+        }  # two more slots, for stop and close
         for _ in range(sum(member.node == node for member in self._members), self._per_node):
             actor = start_actor(self._ray, Worker, node, self._job, *self._given, **options)
             self._members.append(Member(actor, node, name, actor.open.remote()))

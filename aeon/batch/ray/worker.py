@@ -1,4 +1,4 @@
-"""What runs rows on a node: one actor with many slots, each row in a thread of its own."""
+"""Runs rows on a node: one actor with many slots, each row in its own thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Either(RunControl):
-    """Stops when one of two is stopped."""
+    """A control that is stopped when one of two is."""
 
     def __init__(self, one: RunControl, other: RunControl) -> None:
         self._both = one, other
@@ -45,7 +45,8 @@ class Either(RunControl):
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """What every node is told of a batch. It holds no secret: a node reads its own environment."""
+    """The description of a batch for every node. It holds no secret: a node reads its own
+    environment."""
 
     composition: Composition
     hashes: dict[str, str]
@@ -58,8 +59,8 @@ class BatchJob:
 
 
 class Worker:
-    """Runs rows of a job, `batch.parallel` at once. The actor `answers` keeps what rows are
-    answered, `limits` is that of `Limits`."""
+    """Runs rows of a job, `batch.parallel` at once. The actor `answers` stores the answers of rows,
+    `limits` is that of `Limits`."""
 
     def __init__(self, job: BatchJob, answers: Any, limits: Any) -> None:
         self._job = job
@@ -69,18 +70,17 @@ class Worker:
         patience = patience_of(job.settings, self._fail)
         self._endpoints = WorkerEndpoints(uuid4().hex, self._ask, self._end, patience)
         self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
-        # What comes here the node of the batch has looked at.
+        # The node of the batch has checked whatever arrives here.
         self._passing = ExitStack()
         folder = self._passing.enter_context(make_passing_folder())
         self._running = Running(folder, trusts_all=True)
 
     async def open(self) -> str:
-        """Compose the configuration as it is on this node. Returns what is wrong with it, or
-        nothing."""
+        """Compose the configuration on this node. Returns its problem, or an empty text."""
         return await self._in_thread(self._open)
 
     async def run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
-        """Run a row, with what earlier attempts have left (`Running.pack_all`); None when it was
+        """Run a row, resuming the files of earlier attempts (`Running.pack_all`); None when it was
         asked to stop."""
         return await self._in_thread(lambda: self._run(row, attempt, saved))
 
@@ -123,8 +123,7 @@ class Worker:
             self._running.unpack_all(saved)
 
         def keep(directory: Path, entry: Entry, _: StoreFailed | None) -> None:
-            # Kept where it survives this node; with the first goes where the run comes from, to go
-            # on with it.
+            # Stored where it survives this node; the first carries the run's origin, to resume it.
             origin = None if directory in begun else (directory / FILE).read_text(encoding="utf-8")
             answer = row.key, attempt, entry.request.key, write_entry(entry), origin
             if not _call(self._answers.put, *answer):
@@ -152,8 +151,8 @@ class Worker:
 
 
 def _call(method: Any, *given: Any, **named: Any) -> Any:
-    """What a method of an actor returns. Raises StopRequested when the actor is gone, and with it
-    the batch."""
+    """Call a method of an actor. Raises StopRequested when the actor is gone, and with it the
+    batch."""
     import ray
 
     try:

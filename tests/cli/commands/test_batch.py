@@ -262,7 +262,7 @@ def test_a_key_that_is_refused_row_after_row_stops_the_batch_and_the_same_comman
         assert main(command) == 1
         assert [row["ended"] for row in rows(tmp_path / "out.jsonl")] == ["failed"] * 8
         told = capfd.readouterr().err
-        assert told.count("Stopped: 8 rows after each other failed by ") == 1
+        assert told.count("Stopped: 8 rows in a row failed by ") == 1
         assert "answered 401" in told.partition("Stopped: ")[2]
         assert not (tmp_path / "out.jsonl.running").exists()  # no row was answered anything
         server.script = dict(simulated())
@@ -692,7 +692,7 @@ def test_a_record_that_is_not_there_is_said_to_be_missing_for_its_reason(
     assert "all.jsonl.records: this is no file of records" in told("all.jsonl", "r0", "d")
     (tmp_path / "all.jsonl.records").write_bytes(kept)
     (tmp_path / "all.jsonl.records").unlink()
-    assert "all.jsonl.records: the record is not there" in told("all.jsonl", "r0", "d")
+    assert "all.jsonl.records: the record is missing" in told("all.jsonl", "r0", "d")
 
 
 def test_a_merge_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ def test_words_that_are_no_answers_are_refused_and_nothing_is_taken(
 def test_a_folder_that_is_no_runs_is_refused(aeon: RunAeon, tmp_path: Path) -> None:
     ended = aeon("answer", str(tmp_path))
     assert ended.status == 2
-    assert "this is no run's directory" in ended.err
+    assert "this is not a run's directory" in ended.err
 
 
 def test_a_run_that_asks_nothing_says_so(aeon: RunAeon, tmp_path: Path) -> None:
