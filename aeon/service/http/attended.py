@@ -21,6 +21,7 @@ from aeon.service.jobs import JobRequest, Jobs
 
 GONE = "its client went away"
 _HEARTBEAT_SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
 
 
 class Attended:
@@ -96,18 +97,20 @@ async def follow_text(attended: Attended) -> AsyncIterator[str | Comment | JobSt
     """What comes of a job: pieces of its answer, comments, and the job once it has ended. Raises
     ApiError for a job without an answer, and where text that was given already is withdrawn."""
     feed = attended.feed
-    taken: list[str] = []
+    sent = ""
     while not feed.has_ended:
         if not await feed.wait(_HEARTBEAT_SECONDS):
             yield Comment("waiting")
         while feed.lines:
             yield Comment(feed.lines.popleft())
-        if text := feed.take_text():
-            yield text
-            taken.append(text)
+        text = feed.read_text()
+        if len(text) > len(sent) and text.startswith(sent):
+            yield text[len(sent) :]
+            sent = text
+            # Each reading begins at the start of the text, so that pieces are read many at once.
+            await asyncio.sleep(_PAUSE_SECONDS)
     status = await attended.find()
     text = read_answer(status)
-    sent = "".join(taken)
     if not text.startswith(sent):
         message = "the text so far was withdrawn: the model broke off and answered anew. The answer"
         raise describe_failure(f"{message} is at /runs/{attended.job_id}", "text_withdrawn")

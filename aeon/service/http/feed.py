@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Any
+
+from pydantic_core import from_json
 
 from aeon.domain.events import (
     PassStarted,
@@ -16,7 +19,6 @@ from aeon.domain.events import (
 from aeon.domain.graph import final_steps
 from aeon.domain.result import SIMULATED_LINE
 from aeon.llm.watching import Piece, Waiting
-from aeon.service.http.partial import PartialField
 from aeon.service.jobs import Follower
 
 _MOST_LINES = 100
@@ -37,8 +39,7 @@ class Feed:
         self._last_step: str | None = None
         self._mark: str | None = None
         # Of each step, since an event may be seen later than the text that follows it.
-        self._fields: dict[str | None, PartialField] = {}
-        self._followed: PartialField | None = None
+        self._pieces: dict[str | None, list[str]] = {}
 
     def make_follower(self, *, with_text: bool = False) -> Follower:
         """What the job is followed by."""
@@ -59,18 +60,13 @@ class Feed:
         while not self.has_ended:
             await self.wait()
 
-    def take_text(self) -> str:
-        """What has come of the answer's text since the last time; empty where it may still be
-        another, and where the model has begun anew after some of it was taken."""
-        field = self._fields.get(self._last_step)
-        if field is None or self._mark is None:
+    def read_text(self) -> str:
+        """The text of the answer as far as it has come; empty where it may still be another."""
+        pieces = self._pieces.get(self._last_step)
+        if not pieces or self._mark is None:
             return ""
-        if self._followed is None and field.pieces:
-            self._followed = field
-            field.pieces.appendleft(self._mark)
-        if self._followed is not field:
-            return ""
-        return "".join(field.pieces.popleft() for _ in range(len(field.pieces)))
+        text = _read_partly("".join(tuple(pieces)))
+        return f"{self._mark}{text}" if text else ""
 
     def _see(self, recorded: Recorded) -> None:
         event = recorded.event
@@ -89,9 +85,9 @@ class Feed:
         if seen.call not in _FIELDS:
             return
         step = seen.site.step_id
-        if seen.begins or step not in self._fields:
-            self._fields[step] = PartialField(_FIELDS[seen.call])
-        self._fields[step].read(seen.text)
+        if seen.begins:
+            self._pieces[step] = []
+        self._pieces.setdefault(step, []).append(seen.text)
         self._notify()
 
     def _end(self) -> None:
@@ -103,6 +99,20 @@ class Feed:
             self._loop.call_soon_threadsafe(self._changed.set)
         except RuntimeError:  # the server has gone, and nobody waits
             return
+
+
+def _read_partly(text: str) -> str:
+    """The answer's text in JSON that is not all there yet; up to a marker that stands for another
+    step's output."""
+    start = text.find("{")
+    if start < 0:
+        return ""
+    try:
+        values: Any = from_json(text[start:], allow_partial="trailing-strings")
+    except ValueError:
+        return ""
+    found = next((values[name] for name in _FIELDS.values() if name in values), "")
+    return found.partition("[[")[0] if isinstance(found, str) else ""
 
 
 def _describe(event: object) -> str:
