@@ -77,6 +77,8 @@ def find_patterns(record: Record) -> Patterns:
         for number, made in _refinements(history)
     }
     spent = spending.spend(record)
+    with record.hold_requests():
+        prefix = spending.measure_prefixes(record.calls)
     repairs_by_call, repairs_by_model = spending.repair_rates(record)
     return Patterns(
         assessed=assessed,
@@ -98,7 +100,7 @@ def find_patterns(record: Record) -> Patterns:
         repairs_by_call=repairs_by_call,
         repairs_by_model=repairs_by_model,
         waits=spending.find_waits(record),
-        prefix=spending.measure_prefixes(record.calls),
+        prefix=prefix,
     )
 
 

@@ -234,13 +234,14 @@ class Requests:
     @contextmanager
     def hold_open(self) -> Iterator[None]:
         """Read within the block from one store, which is opened once."""
+        before = self._held
         with ExitStack() as opened:
             with suppress(StoreFailed):
                 self._held = opened.enter_context(self._open())
             try:
                 yield
             finally:
-                self._held = None
+                self._held = before
 
     def read(self, key: str) -> Mapping[str, Any] | None:
         """The request of this key (`StoreRequest.key`); None where it is gone."""

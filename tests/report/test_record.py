@@ -12,6 +12,7 @@ import pytest
 from aeon import Aeon, ArtefactError
 from aeon.report import record
 from aeon.report.page.build import draw_report, write_report
+from aeon.report.patterns import find_patterns
 from aeon.report.record import Requests, load_record
 
 
@@ -76,8 +77,10 @@ def test_the_page_opens_the_store_once_for_all_its_requests(
     assert len(opened) == 1
     draw_report(read)
     assert len(opened) == 2
-    assert read.calls[0].request is not None
+    find_patterns(read)
     assert len(opened) == 3
+    assert read.calls[0].request is not None
+    assert len(opened) == 4
 
 
 class Held(dict[str, Any]):
