@@ -102,6 +102,7 @@ class RecursivePlanner:
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
             "reasons": show_reasons(triggers),
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
+            "decomposes": self.max_nesting_depth > 0,
             "binding": SEVERITIES[SEVERITIES.index(self._binding) :],
             "assessment": _show_assessment(assessment, triggers),
         }

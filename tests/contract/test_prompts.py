@@ -103,7 +103,7 @@ def test_the_systems_words_are_the_same_for_every_request_of_a_call(usual: list[
         ("plan", ["task", "input", "memory"]),
         ("semantic_validation", ["task", "input", "memory", "output", "plan"]),
         ("refinement", ["task", "input", "memory", "output", "plan", "issues", "reasons"]),
-        ("subplan", ["task", "input", "memory", "plan", "step"]),
+        ("subplan", ["task", "input", "memory", "plan"]),
         ("step", ["task", "input", "memory", "outline", "previous_output"]),
         ("convergence", ["task", "input", "memory", "output", "plan", "issues"]),
         ("repair", ["schema", "original", "errors"]),

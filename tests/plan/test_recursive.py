@@ -11,6 +11,7 @@ from aeon.domain.assessment import UNAVAILABLE
 from aeon.domain.errors import PlanError, ValidationError
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.report import ValidationIssue
+from aeon.domain.request import LLMRequest
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.triggers import Trigger
 from aeon.tools.registry import Tool, ToolRegistry
@@ -109,16 +110,23 @@ def test_a_repair_is_asked_for_what_its_call_was_asked_for():
 
 
 def test_a_refinement_is_asked_for_issues_and_subplans_only_where_there_may_be_some():
-    def form(*issues: ValidationIssue, depth: int = 5) -> dict[str, Any]:
+    def sent(*issues: ValidationIssue, depth: int = 5) -> LLMRequest:
         model = ScriptedModel()
-        RecursivePlanner(model, None, depth).refine(plan_of(step("a")), issues, ())
-        return model.requests[0].schema["properties"]["actions"]["items"]["properties"]
+        plan = plan_of(step("a", status="complete", step_output="tea"))
+        RecursivePlanner(model, None, depth).refine(plan, issues, ())
+        return model.requests[0]
+
+    def form(*issues: ValidationIssue, depth: int = 5) -> dict[str, Any]:
+        asked = sent(*issues, depth=depth).schema["properties"]
+        return asked["actions"]["items"]["properties"]
 
     of_issues = {"addresses_issues", "overrides_issues"}
     assert of_issues <= form(an_issue()).keys()
     assert not of_issues & form().keys()
     assert "SUBPLAN_CREATE" in form()["action_type"]["enum"]
     assert "SUBPLAN_CREATE" not in form(depth=0)["action_type"]["enum"]
+    assert not any("SUBPLAN_CREATE" in message.content for message in sent(depth=0).messages)
+    assert sum(message.content.count("SUBPLAN_CREATE") for message in sent().messages) == 2
 
 
 def test_an_unknown_tool_is_no_reason_to_repair():
@@ -185,7 +193,8 @@ def test_a_subplan_is_told_of_the_step_the_plan_and_an_earlier_attempt():
     RecursivePlanner(model).create_subplan(before.step("b"), before, 2)
     (prompt,) = model.prompts("subplan")
     for said in ("do b", "output of a", "half of b"):
-        assert said in prompt
+        assert prompt.count(said) == 1
+    assert 'Decompose the step "b". It was tried before' in prompt
 
 
 @pytest.mark.parametrize(("depth", "level"), [(-3, 1), (0, 1), (1, 1), (4, 4)])

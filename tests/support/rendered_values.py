@@ -12,11 +12,12 @@ _FENCE = re.compile(
 )
 _POSITION = re.compile(r"You are executing step (\d+) of (\d+)\.")
 _CONTEXT = re.compile(r"^Incoming context from previous steps: (<.*>)\.$", re.MULTILINE | re.DOTALL)
+_PARENT = re.compile(r'^Decompose the step "([^"]+)"', re.MULTILINE)
 _CLOSED = re.compile(r"changes to them are not applied: ([^\n]*)\.\n")
 _REPAIRED = re.compile(r'The JSON is the answer to the call "(\w+)"')
 # Variables by the label of their fence, where the two differ.
-_VARIABLES = {"changed_steps": "changed", "step": "parent"}
-_AS_JSON = frozenset({"plan", "issues", "criteria", "changed_steps", "step", "profile", "memory"})
+_VARIABLES = {"changed_steps": "changed"}
+_AS_JSON = frozenset({"plan", "issues", "criteria", "changed_steps", "profile", "memory"})
 
 
 def rendered_values(prompt: str) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def rendered_values(prompt: str) -> dict[str, Any]:
         _VARIABLES.get(n, n): json.loads(text) if n in _AS_JSON else text
         for n, text in fences.items()
     }
+    values.pop("step", None)  # what a finished step was to do
     if "profile" in values:
         values["observed"] = {"profile": values.pop("profile")}
     if "changed" in values:
@@ -38,6 +40,9 @@ def rendered_values(prompt: str) -> dict[str, Any]:
             "description": values.get("step_goal", ""),
             "incoming_context": context[1] if (context := _CONTEXT.search(prompt)) else "",
         }
+    if parent := _PARENT.search(bare):
+        steps = values["plan"]["steps"]
+        [values["parent"]] = [step for step in steps if step["step_id"] == parent[1]]
     if closed := _CLOSED.search(bare):
         values["closed_steps"] = closed[1].split(", ")
     if repaired := _REPAIRED.search(bare):
