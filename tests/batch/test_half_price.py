@@ -1,6 +1,7 @@
 """Runs through the provider's batch interface: the same answers, in as few batches as there are phases, at half the
 price, and none paid for twice."""
 
+import base64
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from aeon.cli.main import main
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from tests.support.batch_server import BatchServer, Fate
+from tests.support.input_files import make_png
 from tests.support.openai_server import Failure
 from tests.support.simulated_server import simulated
 
@@ -68,6 +70,70 @@ def test_a_run_is_the_same_at_half_the_price(server: BatchServer, tmp_path: Path
     sizes = [made.size for made in server.batches]
     assert max(sizes) > 1  # parallel steps go together
     assert sum(sizes) == whole.usage.total.requests
+
+
+@pytest.mark.slow
+def test_files_go_with_every_request_of_a_batch_and_into_no_journal(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    picture = make_png(noise=os.urandom(36))
+    (tmp_path / "photo.png").write_bytes(picture)
+    sent = base64.b64encode(picture).decode()
+    photo = "input_files.photo=photo.png"
+    with aeon(server.url, photo) as one, aeon(server.url, photo, *FAST) as other:
+        whole = one.run("plan a move")
+        half = other.run("plan a move", directory=tmp_path / "run")
+    assert half.answer == whole.answer
+    assert half.usage.total.cost == pytest.approx((whole.usage.total.cost or 0) / 2)
+    assert len(server.requests) == half.usage.total.requests
+    with_files = [line for line in server.requests if f"base64,{sent}" in json.dumps(line)]
+    assert len(with_files) == len(server.requests)
+    assert {line["body"]["messages"][-1]["content"][1]["type"] for line in with_files} == {
+        "image_url"
+    }
+    left = [*(tmp_path / ".aeon").glob("*.sqlite*"), *(tmp_path / "run").glob("*[el]")]
+    assert {path.name for path in left} >= {"batches.sqlite", "store.sqlite", "events.jsonl"}
+    assert not [
+        path for path in left if path.suffix != ".html" and sent.encode() in path.read_bytes()
+    ]
+
+
+@pytest.mark.slow
+def test_a_batch_that_was_under_way_is_gone_on_with_for_the_same_file_alone(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    photo = tmp_path / "photo.png"
+    photo.write_bytes(make_png(noise=os.urandom(36)))
+    given = ("input_files.photo=photo.png", *FAST)
+    server.fates = [Fate(seconds=1.5)] * 3
+
+    def begin_and_stop() -> None:
+        made = len(server.batches)
+        control = RunControl()
+        with aeon(server.url, *given) as one:
+            stopper = threading.Thread(
+                target=lambda: (
+                    _wait_for(lambda: len(server.batches) > made),
+                    control.request_stop(),
+                )
+            )
+            stopper.start()
+            one.run("plan a move", control=control)
+            stopper.join()
+
+    begin_and_stop()
+    assert len(server.batches) == 1
+    with aeon(server.url, *given) as one:
+        assert one.run("plan a move").converged
+    first = [batch.lines[0]["body"] for batch in server.batches].count(
+        server.batches[0].lines[0]["body"]
+    )
+    assert first == 1
+    photo.write_bytes(make_png(noise=os.urandom(36)))
+    with aeon(server.url, *given) as one:
+        assert one.run("plan a move").converged
+    asked = [json.dumps(line["body"], sort_keys=True) for line in server.requests]
+    assert len(set(asked)) == len(asked)
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
 """A simulated model that writes down each request when it arrives and when it is answered:
 `python -m tests.cluster.counted_server HOST LOG SECONDS`. The first line of LOG is its address; each other one holds
-the time, what happened, the request's hash, the key that it came with and the task that it is for. As long as there is
+the time, what happened, the request's hash, the key that it came with, the task that it is for and the hashes of its images. As long as there is
 a file LOG.down it answers 503, and writes nothing down."""
 
+import base64
 import hashlib
 import json
 import re
@@ -15,6 +16,12 @@ from typing import Any
 from tests.support import openai_server
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
+
+
+def _digests_of_files(raw: bytes) -> list[str]:
+    """The digests of the images that a request holds."""
+    images = re.findall(rb"data:image/png;base64,([\w+/=]+)", raw)
+    return [hashlib.sha256(base64.b64decode(image)).hexdigest() for image in images]
 
 
 def main() -> None:
@@ -46,6 +53,7 @@ def main() -> None:
                         hashlib.sha256(raw).hexdigest(),
                         self.headers["authorization"],
                         task[0].decode() if task else "",
+                        _digests_of_files(raw),
                     )
                     write(time.time(), "asked", *self.asked)
                     return raw

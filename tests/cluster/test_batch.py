@@ -1,5 +1,6 @@
 """Batches on two nodes of Ray, which are killed, and what their server was asked."""
 
+import hashlib
 import json
 import random
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from aeon.batch.dataset import Common, open_dataset
 from aeon.batch.identity import identify
 from aeon.batch.ray import cluster as of_batch
-from aeon.batch.ray.worker import BatchJob
+from aeon.batch.ray.worker import BatchJob, Worker
 from aeon.batch.records import Running
 from aeon.batch.run import RowRunner, open_aeon
 from aeon.cli.job.arguments import read_composition
@@ -22,6 +23,7 @@ from aeon.cli.syntax.commands import make_parser
 from aeon.config.compose.literal import Composition
 from aeon.config.settings import BatchColumns, BatchSettings
 from tests.cluster.two_nodes import Cluster, repeated, two_places
+from tests.support.input_files import make_png
 
 ray = pytest.importorskip("ray")
 
@@ -113,6 +115,46 @@ def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(
     assert ended(cluster.batch(tasks, out))[0] == 0
     assert repeated(cluster.asked()[before:], []) == (0, 0)
     assert len(rows_of(out)) == 8
+
+
+def test_a_file_goes_with_every_request_of_every_node_also_after_a_kill(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    picture = make_png()
+    photo = tmp_path / "photo.png"
+    photo.write_bytes(picture)
+    tasks, out, before = dataset(tmp_path, 12), tmp_path / "out.jsonl", len(cluster.asked())
+    more = (f"input_files.photo={photo}", "batch.parallel=3", "execution.max_parallel=1")
+
+    kills: list[float] = []
+
+    def begin() -> subprocess.Popen[str]:
+        kills.append(time.time())  # after the kill: what was asked until then was on its way
+        return cluster.batch(tasks, out, *more)
+
+    batch = begin()
+    wait_for_rows(out, 2, batch)
+    status, said = ended(cluster.strike("batch", batch, begin))
+    assert status == 0, said
+    assert "12 of 12 rows: 12 converged." in said
+    asked = cluster.asked()[before:]
+    assert {one.images for one in asked} == {(hashlib.sha256(picture).hexdigest(),)}
+    assert repeated(asked, kills)[0] == 0
+
+
+def test_a_node_with_another_file_of_the_same_name_is_refused(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = tmp_path / "photo.png"
+    photo.write_bytes(make_png())
+    words = ("provider=simulated", "provider.accepts=[image]", f"input_files.photo={photo}")
+    composition = read_composition(make_parser("").parse(words))
+    job = job_of(composition, tmp_path, monkeypatch)
+    photo.write_bytes(make_png(width=5))
+    worker = Worker(job, Mock(), Mock())
+    assert "it does not have the same input_files" in worker._open()
+    photo.unlink()
+    assert f"input_files.photo={photo}: cannot be read" in Worker(job, Mock(), Mock())._open()
 
 
 @contextmanager

@@ -104,11 +104,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that the server got: when, which, and the task of its row."""
+    """A request that the server got: when, which, the task of its row, and the hashes of its images."""
 
     time: float
     request: str
     task: str
+    images: tuple[str, ...] = ()
 
 
 @dataclass
@@ -212,7 +213,9 @@ class Cluster:
         """The requests that the server got, in their order."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines()[1:]]
         return [
-            Asked(time, request, task) for time, what, request, _, task in lines if what == "asked"
+            Asked(time, request, task, tuple(images))
+            for time, what, request, _, task, images in lines
+            if what == "asked"
         ]
 
     def keys(self) -> list[str]:

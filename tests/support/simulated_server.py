@@ -24,7 +24,8 @@ def simulated(
 
     def answer(received: Received) -> Completion:
         messages = tuple(
-            Message(role=m["role"], content=m["content"]) for m in received.body["messages"]
+            Message(role=m["role"], content=text_of(m["content"]))
+            for m in received.body["messages"]
         )
         variables = rendered_values(messages[-1].content)
         request = LLMRequest(received.name, messages, received.schema, variables=variables)  # type: ignore[arg-type]
@@ -35,6 +36,11 @@ def simulated(
         return Completion(value, delay=delay * int(key[:2], 16) / 255, id=f"chatcmpl-{key[:12]}")
 
     return dict.fromkeys(get_args(CallName), answer)
+
+
+def text_of(content: str | list[dict[str, Any]]) -> str:
+    """The text of a message, the last of its parts where it has files."""
+    return content if isinstance(content, str) else str(content[-1]["text"])
 
 
 def content_of(received: Received) -> str:

@@ -16,7 +16,7 @@ from aeon.batch.ray.answers import Answers
 from aeon.batch.ray.connect import connect
 from aeon.batch.ray.limits import Limits
 from aeon.batch.ray.nodes import Member, Nodes, start_actor
-from aeon.batch.ray.worker import BatchJob
+from aeon.batch.ray.worker import BatchJob, hash_files
 from aeon.batch.results import problem_line
 from aeon.batch.run import AttendRow, Ended, RowRunner
 from aeon.batch.runner import GroupControl
@@ -41,7 +41,11 @@ class Cluster:
         self._has_more = True
         job_of = runner.of, runner.configuration, settings, Path.cwd()
         job = BatchJob(
-            runner.composition, dict(runner.aeon.hashes), *job_of, opened_with=runner.opened_with
+            runner.composition,
+            dict(runner.aeon.hashes),
+            *job_of,
+            opened_with=runner.opened_with,
+            file_digests=hash_files(runner.aeon),
         )
         self._ray = ray = connect(settings.ray.address)
         try:

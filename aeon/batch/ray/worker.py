@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import aeon
+from aeon.app.aeon import Aeon
 from aeon.batch.dataset import Row
 from aeon.batch.passing import make_passing_folder
 from aeon.batch.ray.answers import write_entry
@@ -56,6 +57,12 @@ class BatchJob:
     working_directory: Path
     version: str = aeon.__version__
     opened_with: tuple[str, ...] = ()
+    file_digests: Mapping[str, str] = field(default_factory=dict)
+
+
+def hash_files(aeon: Aeon) -> dict[str, str]:
+    """SHA-256, hex, of the files among the inputs of a batch, by name."""
+    return {name: file.sha256 for name, file in aeon.job.files.items()}
 
 
 class Worker:
@@ -112,6 +119,9 @@ class Worker:
             name for name, digest in job.hashes.items() if opened.hashes[name] != digest
         ]:
             return f"it does not have the same {' and '.join(differing)} as the node of the batch"
+        # A node reads the files of the inputs itself.
+        if hash_files(opened) != job.file_digests:
+            return "it does not have the same input_files as the node of the batch"
         mine = self._running, self._endpoints
         self._runner = RowRunner(opened, job.composition, job.of, job.configuration, *mine)
         return ""
