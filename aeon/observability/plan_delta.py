@@ -79,6 +79,8 @@ def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
     if base is None:
         return PlanSnapshot(plan=plan)
     number, before = base
+    if plan is before:  # as for all steps of a batch
+        return PlanDifference(base=number)
     change = plan_change(before, plan)
     return PlanDifference(
         base=number,

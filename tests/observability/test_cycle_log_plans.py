@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aeon.domain import events as e
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumber_steps
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, plan_one_step, renumber_steps
 from aeon.domain.request import CallSite
 from aeon.files.jsonl import read_lines
+from aeon.observability import plan_delta
 from aeon.observability.cycle_log import CycleLog, plan_at, plan_of, with_whole_plans
+from aeon.observability.plan_delta import PlanDifference, state_after
 from tests.observability.support import PLAN, Story, chain_run, feed, logged, realistic_run
 
 
@@ -275,3 +277,12 @@ def test_the_plans_of_the_lines_do_not_depend_on_the_order_the_cycles_end_in(
         return {line["sequence"]: line["plan_state"] for line in lines}
 
     assert states() == states()
+
+
+def test_a_plan_that_several_cycles_share_is_not_compared_with_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = plan_one_step("x")
+    assert state_after((3, plan), plan.model_copy()) == PlanDifference(base=3)
+    monkeypatch.delattr(plan_delta, "plan_change")
+    assert state_after((3, plan), plan) == PlanDifference(base=3)
