@@ -17,8 +17,10 @@ from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
 
 from aeon.domain.errors import ConfigError
+from aeon.service.mcp.lines import read_lines, select_messages
 
 _HOST = "127.0.0.1"
 _PATH = "/mcp"
@@ -36,9 +38,21 @@ async def _serve_streams(server: Server, output: TextIO) -> None:
         target=_send_lines, args=(_take_input(), sending, current_token()), daemon=True
     )
     reading.start()
-    incoming = cast("anyio.AsyncFile[str]", lines)  # only its lines are read
-    async with stdio_server(incoming, anyio.wrap_file(output)) as (reader, writer):
+    refusing, refusals = anyio.create_memory_object_stream[SessionMessage]()
+    messages = select_messages(lines, refusing)
+    incoming = cast("anyio.AsyncFile[str]", messages)  # only its lines are read
+    async with (
+        stdio_server(incoming, anyio.wrap_file(output)) as (reader, writer),
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def send_refusals() -> None:
+            async for refusal in refusals:
+                await writer.send(refusal)
+
+        tasks.start_soon(send_refusals)
         await server.run(reader, writer, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
 
 
 def _take_input() -> TextIO:
@@ -55,7 +69,7 @@ def _send_lines(
     """Pass the lines of a stream to the event loop, as fast as they are taken. In a daemon thread:
     one that waits for a line does not hold up the end of the process."""
     with suppress(Exception):  # the loop is closed, and nobody takes them any more
-        for line in stream:
+        for line in read_lines(stream):
             from_thread.run(sending.send, line, token=token)
         from_thread.run_sync(sending.close, token=token)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -104,13 +105,8 @@ def test_standard_output_has_the_protocol_alone(tmp_path: Path):
         tmp_path, "provider=simulated", "mode=core", functions, f"mcp.plans={plans}"
     )
     call = {"name": "shouting", "arguments": {}}
-    hello = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
     sent = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         "this is no JSON",
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
@@ -134,6 +130,55 @@ def test_standard_output_has_the_protocol_alone(tmp_path: Path):
     assert "hello" in json.dumps([each for each in read if each.get("id") == 2])
     assert "from a process" in errors
     assert all(message["jsonrpc"] == "2.0" for message in read)
+
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
+PING = '{"jsonrpc": "2.0", "id": 9, "method": "ping"}'
+LONE = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"x": "\\ud800"}}'
+LARGE = 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "request_id", "code", "problem"),
+    [
+        ("this is no JSON", None, -32700, "not JSON"),
+        ("[" * 5000, None, -32700, "not JSON"),
+        (LONE, 7, -32700, "surrogate|escape"),
+        ('{"jsonrpc": "2.0", "id": 7, "method": 3}', 7, -32600, "no message"),
+        ('{"jsonrpc": "2.0", "id": [7], "method": 3}', None, -32600, "no message"),
+        ("[1, 2]", None, -32600, "no message"),
+        ('{"x": "' + "y" * LARGE, None, -32700, "4194304"),
+    ],
+    ids=["no JSON", "deep", "surrogate", "no method", "no id", "no object", "large"],
+)
+def test_a_line_that_is_no_message_is_answered_with_an_error(
+    tmp_path: Path, line: str, request_id: int | None, code: int, problem: str
+):
+    server = command_line(tmp_path, "provider=simulated")
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    with open_process(server, tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(hello) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        before = psutil.Process(process.pid).memory_info().rss
+        process.stdin.write(f"\n{line}\n")
+        process.stdin.flush()
+        refused = json.loads(process.stdout.readline())
+        process.stdin.write(f"{PING}\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline()) == {"jsonrpc": "2.0", "id": 9, "result": {}}
+        after = psutil.Process(process.pid).memory_info().rss
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert (refused["id"], refused["error"]["code"]) == (request_id, code)
+    assert re.search(problem, refused["error"]["message"])
+    assert after - before < LARGE / 2
 
 
 def test_a_task_outlives_a_server_that_is_killed(tmp_path: Path, openai_server: OpenAIServer):
@@ -248,12 +293,13 @@ def test_a_client_that_goes_away_ends_the_server_and_its_calls(tmp_path: Path, m
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     wait_for(lambda: model.server.requests)
+    (record,) = tmp_path.glob("outputs/mcp/*/job.json")
     process.stdin.close()
+    wait_for(lambda: json.loads(record.read_text())["cancelled"])
     model.open()
     assert process.wait(30) == 0
     assert process.stdout is not None
     process.stdout.close()
-    (record,) = tmp_path.glob("outputs/mcp/*/job.json")
     assert json.loads(record.read_text())["ended"] == "cancelled"
 
 

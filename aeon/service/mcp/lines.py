@@ -1,0 +1,78 @@
+"""The lines of a client on standard input: messages of the protocol, or refused with an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from typing import TextIO
+
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+_MOST_CHARACTERS = 4 * 2**20
+"""As many as the SDK takes over HTTP."""
+_TOO_LONG = "\0"
+"""What stands for a line that was not read."""
+
+
+def read_lines(stream: TextIO) -> Iterator[str]:
+    """The lines of a stream that are not blank. Of one that is too long no more is held than
+    fits."""
+    while line := stream.readline(_MOST_CHARACTERS):
+        if len(line) < _MOST_CHARACTERS or line.endswith("\n"):
+            if not line.isspace():
+                yield line
+            continue
+        while line and not line.endswith("\n"):
+            line = stream.readline(_MOST_CHARACTERS)
+        yield _TOO_LONG
+
+
+async def select_messages(
+    lines: AsyncIterable[str], refusing: MemoryObjectSendStream[SessionMessage]
+) -> AsyncIterator[str]:
+    """The lines that are messages; each other one is refused with an error."""
+    async for line in lines:
+        refusal = _check(line)
+        if refusal is None:
+            yield line
+        else:
+            await refusing.send(SessionMessage(refusal))
+
+
+def _check(line: str) -> JSONRPCError | None:
+    """The error for a line that is no message."""
+    if line == _TOO_LONG:
+        return _refuse(None, PARSE_ERROR, f"A line has at most {_MOST_CHARACTERS} characters")
+    try:
+        jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        if problem["type"] == "json_invalid":
+            return _refuse(_find_id(line), PARSE_ERROR, f"The line is not JSON: {problem['msg']}")
+        return _refuse(_find_id(line), INVALID_REQUEST, "The line is no message of JSON-RPC")
+    return None
+
+
+def _find_id(line: str) -> RequestId | None:
+    """The id of a request that cannot be taken, so that its client does not wait for ever."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = message.get("id") if isinstance(message, dict) else None
+    is_id = isinstance(found, str | int) and not isinstance(found, bool)
+    return found if is_id and str(found).isascii() else None
+
+
+def _refuse(request_id: RequestId | None, code: int, message: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
