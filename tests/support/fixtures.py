@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.composing import packaged_files_merged_once
 from tests.support.openai_server import OpenAIServer, Script
 
 StartServer = Callable[..., OpenAIServer]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def packaged_files_are_merged_once() -> Iterator[None]:
+    """Thousands of tests compose the same packaged files."""
+    with packaged_files_merged_once():
+        yield
 
 
 @pytest.fixture(autouse=True)
