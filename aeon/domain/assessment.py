@@ -1,5 +1,5 @@
-"""What judgements of an answer say: its assessment, with the thresholds that this is held against,
-and how it compares with another answer."""
+"""Judgements of an answer: its assessment with the thresholds for it, and its comparison with
+another answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 
 
 class ConvergenceThresholds(Value):
-    """The least each score must reach, each in [0, 1] (FR-022)."""
+    """The minimum of each score, each in [0, 1] (FR-022)."""
 
     completeness: OfRow[float] = Field(default=0.95, ge=0, le=1)
     coherence: OfRow[float] = Field(default=0.90, ge=0, le=1)
@@ -23,7 +23,7 @@ class ConvergenceThresholds(Value):
 
 
 class PairStatus(Value):
-    """Whether two artefacts agree, and in words why."""
+    """Whether two artefacts agree, and why."""
 
     status: Literal["consistent", "inconsistent", "not_applicable"]
     explanation: str = ""
@@ -31,16 +31,15 @@ class PairStatus(Value):
     @model_validator(mode="before")
     @classmethod
     def _from_status(cls, given: object) -> Any:
-        """A bare status: an engine of one's own knows no more of `consistency_status` than that it
-        is a dict."""
+        """Accept a bare status: a custom engine may know only that `consistency_status` is a dict."""
         if isinstance(given, bool):
             return {"status": "consistent" if given else "inconsistent"}
         return {"status": given} if isinstance(given, str) else given
 
 
 class ConvergenceScores(Value):
-    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts; None without
-    them (FR-025)."""
+    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts; a score is
+    None if it was not given (FR-025)."""
 
     completeness_score: float | None = Field(default=None, ge=0, le=1)
     coherence_score: float | None = Field(default=None, ge=0, le=1)
@@ -48,12 +47,12 @@ class ConvergenceScores(Value):
     consistency_status: dict[str, PairStatus] = Field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        """The score of that name, as `scores["completeness_score"]`."""
+        """Return the score of that name, as in `scores["completeness_score"]`."""
         return getattr(self, name)
 
 
 class CriterionResult(Value):
-    """A custom criterion: met or not, and why, in the model's words."""
+    """A custom criterion: whether it is met, and why, in the model's words."""
 
     name: str
     met: bool
@@ -63,7 +62,7 @@ class CriterionResult(Value):
 class ConvergenceAssessment(Value):
     """Whether the task is done (FR-017 to FR-025, FR-068). `converged` and `reason_codes` follow
     from the model's judgement and the thresholds; `blocking_issues` are the `detected_issues` that
-    stand in the way. `spread` says how far each score of a repeated judgement went apart."""
+    prevent convergence. `spread` is the range of each score in a repeated judgement."""
 
     converged: bool
     reason_codes: tuple[str, ...] = Field(min_length=1)
@@ -91,7 +90,7 @@ UNAVAILABLE = ConvergenceAssessment(
     reason_codes=("evaluation_unavailable",),
     explanation="This pass could not be evaluated.",
 )
-"""The assessment of a pass that could not be had."""
+"""The assessment of a pass that could not be evaluated."""
 
 # The reason codes of each score: when it reaches its threshold, and when it does not.
 SCORE_CODES = {
@@ -107,20 +106,20 @@ _OWN_CODES = frozenset(
 
 
 def is_own_code(code: str) -> bool:
-    """Whether a reason code is one of Aeon's own; every other one is the name of a custom
-    criterion."""
+    """Whether a reason code is one of Aeon's own; all others are names of custom criteria."""
     return code in _OWN_CODES or code.endswith("_detected")
 
 
 class Calibration(Value):
-    """What `aeon calibrate` found of a judge, on answers that a person labelled: the `models` that
-    judged, the SHA-256 of what they were asked by (`hashes`: of templates, schema, criteria,
-    parameters), and how many labels were `good` and `bad`, each judged `repeat` times. At
-    `threshold`, for all three scores, `sensitivity` of the judgements of good answers and
-    `specificity` of those of bad ones were right; of the runs called converged within so many
-    `passes` at most the share `at_most` is wrong, which is within `max_false`. `spread` is the
-    standard deviation of each score between judgements of one answer, empty where each was judged
-    once."""
+    """The result of `aeon calibrate` for a judge, on labelled answers.
+
+    `models` are the judges; `hashes` the SHA-256 of the templates, schema, criteria and parameters
+    of the judgement; `good` and `bad` the number of labels, each judged `repeat` times. With
+    `threshold` for all three scores, the share `sensitivity` of the judgements of good answers and
+    `specificity` of those of bad ones were right; of the runs that converge within `passes`, at
+    most the share `at_most` is wrong, which is within `max_false`. `spread` is the standard
+    deviation of each score between judgements of one answer, empty if each was judged once.
+    """
 
     threshold: float = Field(ge=0, le=1)
     max_false: float = Field(gt=0, lt=1)
@@ -137,15 +136,18 @@ class Calibration(Value):
 
 
 class ConvergenceSettings(ConvergenceThresholds):
-    """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain
-    words. `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in
-    `criteria`. A run whose `max_unavailable` latest evaluations could not be had fails, with the
-    error of the last. `when`: `plan_done` lets no run converge while steps that the answer depends
-    on are pending. `open_severity`: issues of it or more are refined once before the first
-    convergence is accepted. After `patience` assessed passes running without a gain, of more than
-    `min_gain` where scores decide, a run ends. A judgement of which a score is at most `margin`
-    from its threshold is made again, twice at most, and the median counts. `calibration` is what
-    the thresholds were chosen by, where `aeon calibrate` chose them."""
+    """`convergence`: the thresholds, and custom criteria, each with a name (its reason code) and a
+    description.
+
+    `criteria_file` is a YAML or JSON file of further criteria; validated settings have its entries
+    in `criteria`. A run whose latest `max_unavailable` evaluations were all unavailable fails with
+    the last one's error. `when`: with `plan_done`, no run converges while steps that the answer
+    depends on are pending. `open_severity`: issues of this severity or higher are refined once
+    before the first convergence is accepted. A run ends after `patience` consecutive assessed
+    passes without a gain, which for scores means more than `min_gain`. A judgement with a score at
+    most `margin` from its threshold is repeated up to twice, and the median counts. `calibration`
+    is the source of thresholds that `aeon calibrate` chose.
+    """
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
@@ -186,8 +188,8 @@ class ConvergenceSettings(ConvergenceThresholds):
 
 
 class EvaluationSettings(Value):
-    """`evaluation`: what is asked of the judge; None: as the mode has it, which is in `auto`
-    `answer_complete`, and on. `when`: a pass is evaluated always, or not before it has the whole
+    """`evaluation`: when the judge is called; None: the mode's default, which in `auto` is
+    `answer_complete` and True. `when`: every pass is evaluated, or only passes with the complete
     answer, unless something failed or is BLOCKED."""
 
     when: OfRow[Literal["every_pass", "answer_complete"] | None] = None
@@ -201,8 +203,8 @@ SpentReason = Literal[
 
 
 class TTLExpiredMetadata(Value):
-    """The latest assessment when a budget ended, and its pass; without one the pass that a budget
-    ended (FR-062)."""
+    """The latest assessment when a budget ended, and its pass; without an assessment, the pass in
+    which the budget ended (FR-062)."""
 
     completeness_score: float | None = None
     coherence_score: float | None = None
@@ -214,8 +216,8 @@ class TTLExpiredMetadata(Value):
 
 
 class TTLExpirationResponse(Value):
-    """What a run gives back when its TTL, or another cap, ends before convergence: the latest
-    completed pass, always there at a phase boundary, else a partial result (FR-062, FR-064)."""
+    """The response of a run whose TTL or another cap ended before convergence: the latest completed
+    pass, which always exists at a phase boundary, else a partial result (FR-062, FR-064)."""
 
     converged: Literal[False] = False
     result_type: Literal["ttl_expired"] = "ttl_expired"
@@ -246,9 +248,9 @@ class Preferred(Value):
 
 
 class AnswerComparison(Value):
-    """A later answer against an earlier one: `better` or `worse` only where the judgements of both
-    orders agree, `unknown` where these could not be had. `explanations` are theirs, in the order in
-    which they were asked; `later` is the answer, where it was not accepted."""
+    """A later answer compared with an earlier one: `better` or `worse` only if the judgements in
+    both orders agree, `unknown` if they were unavailable. `explanations` are those of the
+    judgements, in order; `later` is the later answer if it was not accepted."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()
@@ -256,13 +258,13 @@ class AnswerComparison(Value):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the later answer holds."""
+        """Whether the later answer is accepted."""
         return self.outcome in ("better", "as_good")
 
 
 def settle_comparison(later_second: Preferred, later_first: Preferred) -> AnswerComparison:
-    """What two judgements of the same answers come to: one that was shown the later answer second,
-    and one that was shown it first."""
+    """Combine two judgements of the same answers: one that saw the later answer second, and one
+    that saw it first."""
     outcome: ComparedWithEarlier = "as_good"
     if (later_second.better, later_first.better) == ("second", "first"):
         outcome = "better"

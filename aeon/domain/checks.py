@@ -1,5 +1,4 @@
-"""What is found outside the model, by tools and by checks on an answer; and what configures a
-check."""
+"""Results from outside the model, by tools and by checks of an answer; and the settings of checks."""
 
 from __future__ import annotations
 
@@ -19,11 +18,10 @@ ToolErrorKind = Literal[
 
 class ToolResult(Value):
     """One call of a tool (Sprint 1, FR-022, FR-054, FR-055). `output` is the JSON value it
-    returned, `text` the same for a prompt; where it was too long, both are the text, `cut` counts
-    the characters left out and `kept` is the limit, the tool's own when `own_limit`. `approved`: a
-    person was asked, and allowed it. `replayed`:
-    the result is that of an earlier call, `repeated`: an earlier call was under way when its run
-    was cut off; neither is in an artefact."""
+    returned, `text` the same for a prompt; if it was too long, both are the cut text, `cut` is the
+    number of characters left out and `kept` the limit, the tool's own if `own_limit`. `approved`: a
+    person was asked and allowed the call. `replayed`: the result of an earlier call; `repeated`: an
+    earlier call was under way when its run was cut off. Neither of these two is in an artefact."""
 
     tool: str
     arguments: JsonObject
@@ -41,7 +39,7 @@ class ToolResult(Value):
 
 
 class CheckBase(Value):
-    """What all checks have: whether the run converges only when it passes, and what it weighs when
+    """Fields of all checks: whether the run converges only if it passes, and its weight when
     answers are compared."""
 
     type: str
@@ -50,8 +48,8 @@ class CheckBase(Value):
 
 
 class ComparingCheck(CheckBase):
-    """Compares an answer with `value`, and starts nothing. `threshold`: the most edits of
-    `levenshtein`, the largest difference of `similar-number`."""
+    """Compares an answer with `value`, and starts nothing. `threshold`: the most edits for
+    `levenshtein`, the largest difference for `similar-number`."""
 
     type: Literal[
         "equals",
@@ -82,16 +80,16 @@ class ComparingCheck(CheckBase):
 
 
 class RubricCheck(CheckBase):
-    """Asks the judge whether what `value` says in plain words holds, as of a criterion."""
+    """Asks the judge, as for a criterion, whether the statement `value` holds."""
 
     type: Literal["llm-rubric", "not-llm-rubric"]
     value: str = Field(min_length=1)
 
 
 class PythonCheck(CheckBase):
-    """Calls the function that `value` names, `module:function`, with the answer and a CheckContext.
-    A number that it returns passes from `threshold`; without one, above 0. Without a value, as a
-    cassette has it, it can be replayed alone."""
+    """Calls the function `value`, `module:function`, with the answer and a CheckContext. A returned
+    number passes if it is at least `threshold`, or without one above 0. Without a value, as in a
+    cassette, it can only be replayed."""
 
     type: Literal["python", "not-python"]
     value: Unneeded[StartsCode[str]] = ""
@@ -101,8 +99,8 @@ class PythonCheck(CheckBase):
 
 class CommandCheck(CheckBase):
     """Runs the program `value` in a scratch folder with copies of `files` and the answer as `file`;
-    exit status 0 passes. With `extract` the file holds the answer's first code block alone. Without
-    a value, as a cassette has it, it can be replayed alone."""
+    exit status 0 passes. With `extract`, the file contains only the answer's first code block.
+    Without a value, as in a cassette, it can only be replayed."""
 
     type: Literal["command", "not-command"]
     value: Unneeded[StartsCode[tuple[str, ...]]] = ()
@@ -119,14 +117,14 @@ class CommandCheck(CheckBase):
             return (given,)
         if not isinstance(given, list):
             return given
-        # In YAML a number needs no quotes.
+        # YAML numbers need no quotes.
         return [str(word) if type(word) in (int, float) else word for word in given]
 
 
 class ToolCheck(CheckBase):
-    """Calls the registered tool `value` with the answer as its argument `argument`, and reads what
-    it returns as that of a function. Without a value, as a cassette has it, it can be replayed
-    alone."""
+    """Calls the registered tool `value` with the answer as its argument `argument`, and interprets
+    the result like that of a function. Without a value, as in a cassette, it can only be replayed.
+    """
 
     type: Literal["tool", "not-tool"]
     value: Unneeded[StartsCode[str]] = ""
@@ -181,29 +179,30 @@ CheckSettings = Annotated[
 
 
 def is_negated(settings: CheckBase) -> bool:
-    """Whether a check passes where its condition does not hold."""
+    """Whether a check passes if its condition is false."""
     return settings.type.startswith("not-")
 
 
 class NamedCheck(Value):
-    """`{}` in a plan file or a row of a dataset: the configured check of this name."""
+    """`{}` in a plan file or a dataset row: the configured check of this name."""
 
 
 OuterCheck = Annotated[
     Annotated[ComparingCheck | RubricCheck, Field(discriminator="type")] | NamedCheck,
     BeforeValidator(_require_outer_type),
 ]
-"""A check of a plan file or a row of a dataset: one that starts nothing, or the name of a
-configured one."""
+"""A check in a plan file or a dataset row: one that starts nothing, or the name of a configured
+one."""
 
 
 class CheckOutcome(Value):
-    """What one check found on an answer, or on the output of the step `step_id`. A `required` one
-    that did not pass keeps the run from converging, and its `name` is the reason code; `weight`
-    counts when answers are compared.
-    `feedback` is what the check says, empty where it passed without a word. `measured` is False for
-    one that crashed, ran out of time or could not be asked: it has not passed, and `feedback` says
-    why."""
+    """The outcome of one check of an answer, or of the output of the step `step_id`. A `required`
+    check that did not pass prevents convergence, and its `name` is the reason code; `weight` counts
+    when answers are compared.
+
+    `feedback` is the check's message, empty if it passed silently. `measured` is False for a check
+    that crashed, timed out or was unavailable: it has not passed, and `feedback` says why.
+    """
 
     name: str
     type: str
@@ -217,20 +216,20 @@ class CheckOutcome(Value):
 
     @property
     def blocks(self) -> bool:
-        """Whether it keeps the run from converging."""
+        """Whether it prevents the run from converging."""
         return self.required and not self.passed
 
 
 def find_failed_codes(checks: Sequence[CheckOutcome]) -> tuple[str, ...]:
-    """The names of the checks that keep a run from converging: its reason codes."""
+    """Return the names of the checks that prevent convergence: its reason codes."""
     return tuple(check.name for check in checks if check.blocks)
 
 
 def count_passed(checks: Sequence[CheckOutcome]) -> str:
-    """How many checks passed, as `2 of 3`."""
+    """Return how many checks passed, as `2 of 3`."""
     return f"{sum(check.passed for check in checks)} of {len(checks)}"
 
 
 def weight_passed(checks: Sequence[CheckOutcome]) -> float:
-    """The weight of the checks that passed, in all."""
+    """Return the total weight of the checks that passed."""
     return sum(check.weight for check in checks if check.passed)

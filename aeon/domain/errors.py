@@ -8,8 +8,8 @@ from aeon.domain.request import Usage
 
 
 class AeonError(Exception):
-    """Base of all. `hint` is a sentence a person can act on; `usage` is what was spent;
-    `retryable`: it may pass; `ends_run`: whatever is called next will fail by it, too."""
+    """Base of all errors. `hint` is a sentence to act on; `usage` is what was spent; `retryable`:
+    it may pass; `ends_run`: every later call would fail with it too."""
 
     retryable = False
     ends_run = False
@@ -17,18 +17,18 @@ class AeonError(Exception):
     def __init__(
         self, message: str, *, hint: str = "", usage: Usage | None = None, **details: Any
     ) -> None:
-        """`details` are values for attributes that the class names."""
+        """Set `details` as attributes that the class declares."""
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.usage = usage or Usage()
         vars(self).update(details)
         if hint:
-            self.add_note(hint)  # a traceback shows it below the message
+            self.add_note(hint)  # tracebacks show it below the message
 
 
 class ConfigError(AeonError):
-    """What the person gave cannot be used: exit 2, before any model call."""
+    """The user's input cannot be used: exit status 2, before any model call."""
 
 
 class TaskTextError(ConfigError):
@@ -45,8 +45,8 @@ class SchemaFileError(ConfigError):
 
 class LLMError(AeonError):
     """A model call failed. `falls_back`: another endpoint may answer. `endpoint` is the one that
-    failed, `model` that which answered, if known. `usage_reported` is False where `usage` is an
-    estimate, or empty."""
+    failed, `model` the one that answered, if known. `usage_reported` is False if `usage` is an
+    estimate or empty."""
 
     falls_back = False
     endpoint = ""
@@ -55,8 +55,8 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer, and will not answer another call. `retry_after`, and `seconds`
-    that Aeon waited, are in seconds."""
+    """The provider did not answer and will not answer another call. `retry_after` and `seconds`,
+    the time that Aeon waited, are in seconds."""
 
     ends_run = True
     falls_back = True
@@ -66,7 +66,7 @@ class ProviderError(LLMError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow; `sent`: the request may have
+    """The server could not be reached, hung up, or was too slow. `sent`: the request may have
     reached it."""
 
     retryable = True
@@ -75,14 +75,14 @@ class ConnectionFailed(ProviderError):
 
 
 class ServerFailed(ProviderError):
-    """The server failed (408, 409, 5xx), or there was no choice in its answer."""
+    """The server failed (408, 409, 5xx), or its answer had no choice."""
 
     retryable = True
 
 
 class BatchesUnreachable(ProviderError):
-    """The provider's batch interface failed through all attempts of some minutes; what was sent
-    stays known."""
+    """The provider's batch interface failed in all attempts over some minutes; requests already
+    sent stay recorded."""
 
 
 class RateLimited(ProviderError):
@@ -93,41 +93,40 @@ class RateLimited(ProviderError):
 
 
 class QuotaExhausted(ProviderError):
-    """The account has no credit left (402, or 429 with a code that says so): waiting does not
-    help."""
+    """The account has no credit left (402, or 429 with a code for it): waiting does not help."""
 
 
 class AuthenticationFailed(ProviderError):
-    """The key was not accepted (401, 403, or another status with words that say so)."""
+    """The key was not accepted (401, 403, or another status with a message about it)."""
 
 
 class RequestRefused(ProviderError):
-    """The server refused the request itself; `falls_back` is set where the model or its context is
-    the reason."""
+    """The server refused the request itself; `falls_back` is set if the model or its context is the
+    reason."""
 
     ends_run = False
     falls_back = False
 
 
 class CircuitOpen(ProviderError):
-    """The endpoint is cooling down after failures or 429s and is not asked; `retry_after` says for
+    """The endpoint is cooling down after failures or 429s and is not called; `retry_after` says for
     how long."""
 
 
 class NotAnAPI(ProviderError):
-    """The server answered something that is no chat completion."""
+    """The server's response is no chat completion."""
 
 
 class AnswerError(LLMError):
-    """The provider answered and there is no answer in it; never repaired."""
+    """The provider responded without an answer; never repaired."""
 
 
 class Truncated(AnswerError):
-    """The answer was cut off at the limit of tokens."""
+    """The answer was cut off at the token limit."""
 
 
 class ContextFull(Truncated):
-    """The answer was cut off because the model's context has no more room."""
+    """The answer was cut off because the model's context is full."""
 
 
 class Refused(AnswerError):
@@ -139,13 +138,13 @@ class Filtered(AnswerError):
 
 
 class EmptyAnswer(AnswerError):
-    """The answer held no text."""
+    """The answer contained no text."""
 
     retryable = True
 
 
 class Oversized(AnswerError):
-    """The answer is longer than what is read."""
+    """The answer is longer than the limit for reading."""
 
 
 class NotSimulated(AnswerError):
@@ -153,8 +152,8 @@ class NotSimulated(AnswerError):
 
 
 class ValidationError(AeonError):
-    """An answer did not match its schema after every repair attempt. `errors` says where and why.
-    `is_answered`: it did, and says no."""
+    """An answer did not match its schema after every repair attempt. `errors` gives places and
+    reasons. `is_answered`: it matched, but its value is negative."""
 
     errors: tuple[str, ...] = ()
     is_answered = False
@@ -166,7 +165,7 @@ class PlanError(AeonError):
 
 class StoreMiss(AeonError):
     """A replay's store has no answer to a request of a `call`; the message shows the difference,
-    and `differs` names the parts of the request that are not as recorded. It ends the run."""
+    and `differs` names the parts of the request that differ from the recording. Ends the run."""
 
     call = ""
     differs: tuple[str, ...] = ()
@@ -189,31 +188,29 @@ class StopRequested(AeonError):
 
 
 class PersonAwaited(StopRequested):
-    """The run cannot go on before a person has answered (`interaction=defer`)."""
+    """The run cannot continue until a person has answered (`interaction=defer`)."""
 
     reason = "waiting"
 
 
 class ArtefactError(AeonError):
-    """A result could not be written. `result` is that RunResult, where there is one, so that it is
-    not lost."""
+    """A result could not be written. `result` is that RunResult, if there is one, so that it is not
+    lost."""
 
     result: Any = None
 
 
 class Unexpected(AeonError):
-    """A defect: of Aeon, or of a person's own component."""
+    """A defect: of Aeon, or of a custom component."""
 
 
 class ComponentFailed(Unexpected):
-    """A component of a person's own raised an exception, or returned what its interface does not
-    allow; the message names the component and its method. It ends the run, which keeps what it
-    has."""
+    """A custom component raised an exception, or returned what its interface does not allow; the
+    message names the component and its method. Ends the run, which keeps its results so far."""
 
 
 def list_causes(error: BaseException | None) -> list[BaseException]:
-    """An error and all that led to it, nearest first. An error that is raised again may lead back
-    to itself."""
+    """Return an error and its causes, nearest first. Handles an error that leads back to itself."""
     found: list[BaseException] = []
     open_errors = [error]
     while open_errors:
@@ -225,7 +222,7 @@ def list_causes(error: BaseException | None) -> list[BaseException]:
 
 
 def go_on_without(error: AeonError) -> None:
-    """Raise an error that every other call would meet, too: there is no going on without this one's
-    answer."""
+    """Raise an error that every other call would meet too; otherwise return, so that the caller
+    continues without this answer."""
     if error.ends_run:
         raise error

@@ -1,5 +1,5 @@
-"""What happened in a run, as frozen values. `sequence` counts dispatches and the kernel's own
-events, `part` the events that follow one: the numbers depend on answers alone."""
+"""The events of a run, as frozen values. `sequence` numbers dispatches and the kernel's own events,
+`part` the events that follow one: the numbers depend only on answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aeon.domain.values import JsonObject
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Base of all events. Every subclass is a frozen dataclass whose fields are given by name."""
+    """Base of all events. Every subclass is a frozen dataclass with keyword-only fields."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
@@ -42,12 +42,11 @@ Emit = Callable[[Event, CallSite | None], None]
 
 
 def ignore(event: Event, site: CallSite | None = None) -> None:
-    """An `Emit` for components used on their own."""
+    """Ignore an event; the default `Emit` of components used on their own."""
 
 
 class RunStarted(Event):
-    """A run began. `provider` is what its endpoint goes by. `synthetic`: no model will be
-    called."""
+    """A run began. `provider` is its endpoint's name. `synthetic`: no model will be called."""
 
     run_id: str
     task: str
@@ -73,7 +72,7 @@ class PhaseFinished(Event):
 
 
 class ProfileInferred(Event):
-    """Phase A gave a profile, or the default one (`fallback`)."""
+    """Phase A returned a profile, or the default one (`fallback`)."""
 
     profile: TaskProfile
     depth: AdaptiveDepthConfiguration
@@ -87,8 +86,8 @@ class ProfileUpdated(Event):
 
 
 class PlanMade(Event):
-    """The plan that execution starts with; `layers` is its depth, `expected_calls` a forecast of
-    the TTL it needs."""
+    """The plan that execution starts with; `layers` is its depth, `expected_calls` an estimate of
+    its TTL."""
 
     plan: Plan
     layers: int
@@ -104,7 +103,7 @@ class PassStarted(Event):
 
 
 class PassFinished(Event):
-    """A pass ended. `complete` is False when a budget ended it before its assessment."""
+    """A pass ended. `complete` is False if a budget ended it before its assessment."""
 
     pass_number: int
     ttl_remaining: int
@@ -112,11 +111,11 @@ class PassFinished(Event):
 
 
 FREE_WORK = ("tool", "person")
-"""What steps that take no cycle are dispatched as."""
+"""The names under which steps without a cycle are dispatched."""
 
 
 class CycleStarted(Event):
-    """A structured call was dispatched, charged to the TTL, or work that takes no cycle;
+    """A structured call was dispatched and charged to the TTL, or work without a cycle;
     `ttl_remaining` is None for the profile call."""
 
     site: CallSite
@@ -127,7 +126,7 @@ class CycleStarted(Event):
 
 class CallAnswered(Event):
     """The provider's `endpoint` answered a request. `usage_reported`: the server reported the
-    tokens of the answer."""
+    answer's tokens."""
 
     request: LLMRequest = field(repr=False)
     site: CallSite
@@ -144,8 +143,8 @@ class CallAnswered(Event):
 
 
 class CallFailed(Event):
-    """A request failed for good, or what `model` answered could not be used as an answer; `asked`
-    is the model that the request named."""
+    """A request finally failed, or the answer of `model` was unusable; `asked` is the model that
+    the request named."""
 
     site: CallSite
     call: str
@@ -161,7 +160,7 @@ class CallFailed(Event):
 
 
 class RepairFinished(Event):
-    """The supervisor was asked to repair an answer; see the record for how it ended."""
+    """The supervisor was asked to repair an answer; the record has the outcome."""
 
     site: CallSite
     record: RepairRecord
@@ -193,7 +192,7 @@ class StepFinished(Event):
 
 
 class StepSkipped(Event):
-    """A step is not carried out, since its condition does not hold (`when` of a plan file)."""
+    """A step is not executed because its condition is false (`when` of a plan file)."""
 
     pass_number: int
     step: PlanStep
@@ -201,7 +200,7 @@ class StepSkipped(Event):
 
 
 class StepUnfolded(Event):
-    """A step has become one step for each item of a list (`for_each` of a plan file)."""
+    """A step became one step per item of a list (`for_each` of a plan file)."""
 
     pass_number: int
     step_id: str
@@ -211,7 +210,7 @@ class StepUnfolded(Event):
 
 class ToolStarted(Event):
     """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned
-    meanwhile. `number` counts the calls that the model asked for in a round, from 1; 0 for a
+    meanwhile. `number` counts the calls that the model requested in a round, from 1; 0 for a
     planned call."""
 
     site: CallSite
@@ -222,8 +221,8 @@ class ToolStarted(Event):
 
 
 class ToolCalled(Event):
-    """A tool was called for a step; `result` says with what, what came of it, and what went
-    wrong. `number` is that of its ToolStarted."""
+    """A tool was called for a step; `result` has its arguments, output and error. `number` is that
+    of its ToolStarted."""
 
     site: CallSite
     step_id: str
@@ -232,7 +231,7 @@ class ToolCalled(Event):
 
 
 class Validated(Event):
-    """A validation report is there."""
+    """A validation report is available."""
 
     pass_number: int
     cycle: int
@@ -240,14 +239,14 @@ class Validated(Event):
 
 
 class ChecksDone(Event):
-    """The checks have been run on the answer of a pass."""
+    """The checks have run on a pass's answer."""
 
     pass_number: int
     checks: tuple[CheckOutcome, ...]
 
 
 class Assessed(Event):
-    """A convergence assessment is there, or it was unavailable."""
+    """A convergence assessment is available, or was unavailable."""
 
     pass_number: int
     cycle: int
@@ -255,7 +254,7 @@ class Assessed(Event):
 
 
 class AnswerCompared(Event):
-    """Two answers were compared: a changed one with the one before it, or another one with the
+    """Two answers were compared: a changed one with the previous one, or another one with the
     run's."""
 
     pass_number: int
@@ -271,14 +270,13 @@ class Refined(Event):
 
 
 class AdvisoryRaised(Event):
-    """Something a person should know."""
+    """An advisory for the user."""
 
     advisory: Advisory
 
 
 class RetryScheduled(Event):
-    """A request that failed is tried again after `seconds`. `error` is its class, a colon and its
-    message."""
+    """A failed request is retried after `seconds`. `error` is its class, a colon and its message."""
 
     site: CallSite
     call: str
@@ -288,8 +286,8 @@ class RetryScheduled(Event):
 
 
 class FallbackUsed(Event):
-    """Another `endpoint` answered what the endpoint `failed` could not; emitted once in a run for
-    each pair of them."""
+    """`endpoint` answered what the endpoint `failed` could not; emitted once per run for each such
+    pair."""
 
     site: CallSite
     call: str

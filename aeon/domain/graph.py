@@ -1,5 +1,5 @@
-"""What a plan's dependencies say: order, cycles, layers, what is ready, what is final. A dependency
-on a step that is not in the plan orders nothing and is never complete."""
+"""The dependencies of a plan: order, cycles, layers, ready steps, final steps. A dependency on a
+step outside the plan orders nothing and is never complete."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aeon.domain.errors import PlanError
 from aeon.domain.plan import Plan, PlanStep
 
 EVALUATION_CYCLES = 2
-"""How many LLM cycles the evaluation of a pass takes: its validation and its assessment."""
+"""LLM cycles of a pass's evaluation: its validation and its assessment."""
 
 
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The ids along one cycle, from the one that the mapping names first: each depends on the next;
-    else empty."""
+    """Return the ids along one cycle, starting with the one that the mapping names first, each
+    depending on the next; empty if there is no cycle."""
     if _is_in_order(dependencies):
         return ()
     try:
@@ -30,8 +30,7 @@ def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def _is_in_order(dependencies: Mapping[str, Iterable[str]]) -> bool:
-    """Whether each depends on earlier ones alone, as plans are mostly written: then there is no
-    cycle."""
+    """Whether each step depends only on earlier ones, as in most plans, so that there is no cycle."""
     earlier = set[str]()
     for name, needed in dependencies.items():
         if not earlier.issuperset(needed):
@@ -41,13 +40,12 @@ def _is_in_order(dependencies: Mapping[str, Iterable[str]]) -> bool:
 
 
 def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
-    """The ids along one cycle of dependencies, as `cycle_in` gives them; empty when there is
-    none."""
+    """Return the ids along one cycle of dependencies, like `cycle_in`; empty if there is none."""
     return cycle_in({step.step_id: step.dependencies for step in steps})
 
 
 def cycle_text(cycle: Sequence[str]) -> str:
-    """A cycle in words: `a depends on b, b depends on a`; of one step, `a depends on itself`."""
+    """Describe a cycle: `a depends on b, b depends on a`; for one step, `a depends on itself`."""
     if len(cycle) == 1:
         return f"{cycle[0]} depends on itself"
     return ", ".join(
@@ -72,7 +70,7 @@ def sort_by_dependencies(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
-    """The step ids by layer, each in plan order: a layer depends only on those before it."""
+    """Return the step ids by layer, each in plan order: a layer depends only on earlier ones."""
     sorter = _sorter(plan.steps)
     found: list[tuple[str, ...]] = []
     while sorter.is_active():
@@ -83,8 +81,8 @@ def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
 
 
 def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
-    """A prepared sorter over positions: integers order by the given order, and unknown ids drop
-    out."""
+    """Return a prepared sorter over positions: integers keep the given order, and unknown ids are
+    dropped."""
     position = {step.step_id: index for index, step in enumerate(steps)}
     sorter = TopologicalSorter(
         {
@@ -101,49 +99,49 @@ def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
 
 
 def by_id(steps: Iterable[PlanStep]) -> dict[str, PlanStep]:
-    """The steps by their ids, in order; of steps with the same id, the last."""
+    """Return the steps by id, in order; of steps with the same id, the last."""
     return {step.step_id: step for step in steps}
 
 
 def is_live(step: PlanStep) -> bool:
-    """Whether a step still counts: not replaced, not skipped and not invalid for good. BLOCKED
-    counts, it may be tried again."""
+    """Whether a step still counts: not replaced, not skipped and not permanently invalid. A BLOCKED
+    step counts, because it may be retried."""
     if step.status == "skipped" or step.replaced_by is not None:
         return False
     return step.status != "invalid" or step.blocked
 
 
 def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The pending steps whose dependencies are all complete, skipped, or left to a person, in plan
-    order (FR-065, FR-087)."""
+    """Return the pending steps whose dependencies are all complete, skipped, or left to a person,
+    in plan order (FR-065, FR-087)."""
     settled = {step.step_id for step in plan.steps if step.is_done or step.unfinished}
     return tuple(step for step in find_pending_steps(plan) if settled.issuperset(step.dependencies))
 
 
 def find_pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The steps still to be executed, ready or not, in plan order."""
+    """Return the steps still to be executed, ready or not, in plan order."""
     return tuple(step for step in plan.steps if step.status == "pending")
 
 
 def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The live steps that no live step depends on, in plan order: what the plan ends with."""
+    """Return the live steps that no live step depends on, in plan order."""
     return find_unneeded(step for step in plan.steps if is_live(step))
 
 
 def is_answer_complete(plan: Plan) -> bool:
-    """Whether every step that the plan ends with is complete."""
+    """Whether all final steps of the plan are complete."""
     return all(step.status == "complete" for step in final_steps(plan))
 
 
 def is_answer_awaited(plan: Plan) -> bool:
-    """Whether a step that the plan ends with is still pending, and nothing has gone wrong."""
+    """Whether a final step of the plan is still pending, and nothing has gone wrong."""
     live = [step for step in plan.steps if is_live(step)]
     is_smooth = all(step.status in ("pending", "complete") for step in live)
     return is_smooth and not is_answer_complete(plan)
 
 
 def find_shared_steps(plan: Plan, step_ids: Collection[str]) -> list[PlanStep]:
-    """The complete ones of some steps whose output two steps or more depend on."""
+    """Return those of `step_ids` that are complete and whose output at least two steps depend on."""
     users = Counter(
         dependency for step in plan.steps if is_live(step) for dependency in step.dependencies
     )
@@ -155,32 +153,31 @@ def find_shared_steps(plan: Plan, step_ids: Collection[str]) -> list[PlanStep]:
 
 
 def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The complete steps that no complete step depends on, in plan order: their outputs are the
-    answer."""
+    """Return the complete steps that no complete step depends on, in plan order: their outputs are
+    the answer."""
     return find_unneeded(step for step in plan.steps if step.status == "complete")
 
 
 def answer_text(plan: Plan) -> str:
-    """The outputs of the answer steps, a blank line between them: what convergence assesses and the
-    run hands back."""
+    """Join the outputs of the answer steps with blank lines; this text is assessed and returned."""
     return "\n\n".join(step.step_output for step in answer_steps(plan) if step.step_output)
 
 
 def find_unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Those of the steps that none of the steps depends on, in order."""
+    """Return those of the steps that none of the steps depends on, in order."""
     steps = tuple(steps)
     needed = {dependency for step in steps for dependency in step.dependencies}
     return tuple(step for step in steps if step.step_id not in needed)
 
 
 def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
-    """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009,
-    FR-083)."""
+    """Return how deep a step is nested in subplans: 0 at the top level, 1 in the first subplan
+    (FR-009, FR-083)."""
     return sum(1 for _ in ancestors(steps, step_id))
 
 
 def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
-    """The ids of the steps a step is nested in, nearest first; KeyError when there is no such
+    """Yield the ids of the steps that contain a step, nearest first. Raises KeyError for an unknown
     step."""
     parent = steps[step_id].parent_step_id
     seen = {step_id}
@@ -191,14 +188,14 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
 
 
 def count_expected_calls(plan: Plan) -> int:
-    """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029).
-    PlanError on a cycle."""
-    by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
+    """Estimate the LLM cycles of a plan: n + 4L + 2 for n steps in L layers (FR-029). Raises
+    PlanError for a cycle."""
+    by_layer = EVALUATION_CYCLES + 2  # plus its refinement, with the validation of the changes
     return len(plan.steps) + by_layer * len(layers(plan)) + 2
 
 
 def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
-    """The output of every step that has one and whose place no other step has taken."""
+    """Return the output of every step that has one and was not replaced."""
     return {
         s.step_id: s.step_output
         for s in steps
@@ -207,8 +204,8 @@ def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
 
 
 def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
-    """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no
-    harm."""
+    """Return for each step all its direct and indirect dependencies; unknown ones and cycles are
+    tolerated."""
     known = by_id(steps)
     found: dict[str, set[str]] = {step_id: set() for step_id in known}
     for step_id, seen in found.items():

@@ -1,4 +1,4 @@
-"""The state of a run and its history. Values only: no decision is made here."""
+"""The state of a run and its history, as values without decisions."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
 
 class SampleRecord(Value):
-    """How one of several answers to a step was chosen: so many were asked for, so many could be
-    used; `chosen` is the number of the sample, from 0, `reason` says in words what decided."""
+    """How one of several answers to a step was chosen: `asked` were requested, `usable` could be
+    used; `chosen` is the number of the sample, from 0; `reason` says what decided."""
 
     asked: int
     usable: int
@@ -73,8 +73,8 @@ class SampleRecord(Value):
 
 
 class ToolCallRecord(Value):
-    """A call of a tool that the model asked for in a round of its step. `characters` is the length
-    of what it was given; `repeated`: equal to an earlier call, and answered from it."""
+    """A tool call that the model requested in a round of its step. `characters` is the length of
+    the result it received; `repeated`: equal to an earlier call, whose result was reused."""
 
     tool: str
     arguments: str
@@ -86,15 +86,15 @@ class ToolCallRecord(Value):
 class ToolUseRecord(Value):
     """How a step used tools: the calls of each round, and why there was no further round: the model
     gave its `answer`, `max_tool_rounds` were made, the `budget` had no cycle for more, a call was
-    asked for a third time (`repeated`), or a request failed (`error`)."""
+    requested a third time (`repeated`), or a request failed (`error`)."""
 
     rounds: tuple[tuple[ToolCallRecord, ...], ...]
     ended_by: Literal["answer", "max_tool_rounds", "budget", "repeated", "error"]
 
 
 class StepResult(Value):
-    """What executing a step gave: the output, how clear the worker was, what it handed on (FR-091),
-    and how it used tools. `is_json`: the output is JSON of a schema."""
+    """The result of executing a step: the output, the worker's clarity, its hand-off (FR-091), and
+    its use of tools. `is_json`: the output is JSON of a schema."""
 
     step_id: str
     step_output: str | None = None
@@ -109,7 +109,7 @@ class StepResult(Value):
 
 
 class Advisory(Value):
-    """Something a person should know; it stops nothing (FR-065, FR-079)."""
+    """A message to the user that stops nothing (FR-065, FR-079)."""
 
     kind: AdvisoryKind
     message: str
@@ -118,7 +118,7 @@ class Advisory(Value):
 
 
 class PhaseRecord(Value):
-    """One phase of a pass: when, and whether it was done. Times are ISO 8601, UTC."""
+    """One phase of a pass: its times and outcome. Times are ISO 8601, UTC."""
 
     phase: Phase
     start_time: str
@@ -127,7 +127,7 @@ class PhaseRecord(Value):
 
 
 class ProfileTransition(Value):
-    """A change of the task's profile between passes, and why (FR-NEW-002)."""
+    """A change of the task's profile between passes, and its reason (FR-NEW-002)."""
 
     pass_number: int
     from_version: int
@@ -140,7 +140,7 @@ class ProfileTransition(Value):
 
 
 class EvaluationResults(Value):
-    """What evaluating a pass gave; None where it was not reached or not available. `checks` are
+    """The results of evaluating a pass; None for parts not reached or not available. `checks` are
     those of the pass's answer, in the order of their names in the configuration."""
 
     validation_report: SemanticValidationReport | None = None
@@ -150,8 +150,8 @@ class EvaluationResults(Value):
 
 
 class Timing(Value):
-    """Start and end in ISO 8601, UTC, the end after the start; the duration by a monotonic
-    clock."""
+    """Start and end in ISO 8601, UTC, the end after the start; the duration is measured by a
+    monotonic clock."""
 
     start_time: str
     end_time: str
@@ -168,8 +168,8 @@ class Timing(Value):
 
 class ExecutionPass(Value):
     """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute. `plan_state` is
-    the plan at its start, `steps` are those at its end; in core mode `steps` holds the one carried
-    out, in the last pass all."""
+    the plan at its start, `steps` are those at its end; in core mode `steps` has only the executed
+    step, in the last pass all."""
 
     pass_number: int = Field(ge=0)
     phase: Phase
@@ -192,8 +192,7 @@ class ExecutionPass(Value):
 
     @property
     def figures(self) -> JsonObject:
-        """The pass as a row of a table: its steps, scores and missed codes, the steps it refined,
-        TTL, seconds."""
+        """The pass as a table row: its steps, scores and missed codes, refined steps, TTL, seconds."""
         assessment = self.evaluation_results.convergence
         refinement = self.refinement
         scores = assessment.scores if assessment else ConvergenceScores()
@@ -213,13 +212,13 @@ class ExecutionPass(Value):
         }
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """What `repr` and `print` show: the pass in figures."""
+        """Yield what `repr` and `print` show: the pass in figures."""
         yield from self.figures.items()
 
 
 class BestPass(Value):
-    """The best pass: required checks passed, weight of checks, comparisons won, fewest failed
-    codes, scores, latest. None for a score that was not given."""
+    """The best pass by required checks passed, weight of passed checks, comparisons won, fewest
+    failed codes, scores, and latest. A score is None if it was not given."""
 
     pass_number: int
     completeness_score: float | None = None
@@ -229,7 +228,7 @@ class BestPass(Value):
 
 
 class Statistics(Value):
-    """Totals over the passes, and the patterns worth tuning for (FR-076)."""
+    """Totals over the passes, and patterns for tuning (FR-076)."""
 
     total_passes: int
     total_refinements: int
@@ -243,7 +242,7 @@ class Statistics(Value):
 
 
 class FinalResult(Value):
-    """How a run ended, inside its history."""
+    """The end of a run, inside its history."""
 
     converged: bool
     result_type: TerminationReason
@@ -282,21 +281,21 @@ class ExecutionHistory(Value):
         return self
 
     def to_frame(self, of: Literal["passes", "steps"] = "passes") -> Frame:
-        """A frame of pandas with a row for each pass, or for each step of each pass as it was at
-        the pass's end. Raises ConfigError without pandas."""
+        """Return a pandas frame with a row for each pass, or for each step as it was at the end of
+        each pass. Raises ConfigError without pandas."""
         if of == "passes":
             return as_frame(passed.figures for passed in self.passes)
         steps = ((passed.pass_number, step) for passed in self.passes for step in passed.steps)
         return as_frame({"pass_number": number, **step.model_dump()} for number, step in steps)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """What `repr` shows: how the run ended, and how many passes it had."""
+        """Yield what `repr` shows: how the run ended, and its number of passes."""
         yield "execution_id", self.execution_id
         yield "result_type", self.final_result.result_type
         yield "passes", self.overall_statistics.total_passes
 
     def __str__(self) -> str:
-        """A table of the passes."""
+        """Return a table of the passes."""
         return f"{self!r}\n{as_text([passed.figures for passed in self.passes])}"
 
     def _repr_html_(self) -> str:
@@ -304,7 +303,8 @@ class ExecutionHistory(Value):
 
 
 class RunState(Value):
-    """A run as it stands; `answer_mark`, put before every answer, says that no model was called."""
+    """The current state of a run; `answer_mark` precedes every answer and says that no model was
+    called."""
 
     pass_number: int = 0
     phase: str = "PROFILE"
@@ -331,7 +331,7 @@ class RunState(Value):
 
     @property
     def answer(self) -> str:
-        """The answer as it stands (FR-062)."""
+        """The current answer (FR-062)."""
         return self.answer_mark + (answer_text(self.plan) if self.plan else "")
 
     @property
@@ -347,7 +347,7 @@ class RunState(Value):
 
     @property
     def current_steps(self) -> tuple[str, ...]:
-        """The ids of the steps being carried out, in plan order; in core mode at most one."""
+        """The ids of the running steps, in plan order; in core mode at most one."""
         return (
             tuple(step.step_id for step in self.plan.steps if step.status == "running")
             if self.plan
@@ -356,9 +356,8 @@ class RunState(Value):
 
 
 class RunError(Value):
-    """Why a run failed: the error's class, its message, and what a person can do; of a replay the
-    `call` that the recording has no answer to, and the parts of its request that are not as
-    recorded."""
+    """Why a run failed: the error's class, message and hint; for a replay, the `call` without a
+    recorded answer, and the parts of its request that differ from the recording."""
 
     type: str
     message: str
@@ -368,7 +367,7 @@ class RunError(Value):
 
 
 class Outcome(Value):
-    """What the kernel gives back. `checks` are those of the answer."""
+    """The result of the kernel. `checks` are those of the answer."""
 
     answer: str
     answer_pass: int | None = None
@@ -383,7 +382,7 @@ class Outcome(Value):
 
 
 class LLMOutput(Value):
-    """One answer of the model as it came, a repair's too; `cycle` is 0 for the profile call."""
+    """One unprocessed answer of the model, repairs included; `cycle` is 0 for the profile call."""
 
     call: str
     cycle: int

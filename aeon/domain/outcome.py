@@ -1,5 +1,5 @@
-"""The outcome of a finished run: its history, statistics, best pass and expiration response, from
-its state."""
+"""Derives the outcome of a finished run from its state: history, statistics, best pass and
+expiration response."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SCORES = ("completeness_score", "coherence_score", "consistency_score")
 
 
 def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
-    """The most recent execution pass that was completed (FR-062)."""
+    """Return the latest completed execution pass (FR-062)."""
     return next((p for p in reversed(passes) if p.complete and p.pass_number > 0), None)
 
 
 def latest_assessed(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
-    """The most recent pass that a model assessed; its scores are those of the run."""
+    """Return the latest pass that a model assessed; its scores are the run's."""
     return next((passed for passed, _ in reversed(_find_assessed(passes))), None)
 
 
@@ -49,8 +49,8 @@ def _find_assessed(
 
 
 def final_answer(state: RunState) -> str:
-    """The answer of the latest completed pass; in core mode, and before there is such a pass, of
-    what there is."""
+    """Return the answer of the latest completed pass; in core mode, and before there is such a
+    pass, the current answer."""
     latest = latest_complete(state.passes)
     return state.answer if latest is None or latest.taskprofile is None else latest.answer
 
@@ -58,18 +58,18 @@ def final_answer(state: RunState) -> str:
 def final_checks(
     passes: Sequence[ExecutionPass], chosen: history.BestPass | None = None
 ) -> tuple[CheckOutcome, ...]:
-    """What the checks found on the answer of a run: that of the `chosen` pass, or else the one that
-    `final_answer` gives."""
+    """Return the outcomes of the checks on a run's answer: that of the `chosen` pass, else the one
+    that `final_answer` returns."""
     latest = passes[chosen.pass_number] if chosen else latest_complete(passes)
     return latest.evaluation_results.checks if latest else ()
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
-    """The best of the passes that were judged, by checks or by a model: most required checks
-    passed, greatest weight of passed checks, most comparisons won, fewest failed codes, highest of
-    the lowest scores, latest. None where none was judged, and in core and single mode, where a run
-    has one answer, and its passes none."""
-    # The answer of a pass that was set back is that of an earlier one.
+    """Return the best of the passes judged by checks or a model: most required checks passed,
+    greatest weight of passed checks, most comparisons won, fewest failed codes, highest lowest
+    score, latest. None if none was judged, and in core and single mode, where only the run has an
+    answer."""
+    # A pass that was set back has an earlier pass's answer.
     candidates = [
         one
         for one in find_judged(passes)
@@ -91,7 +91,7 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPass:
-    """A pass that checks or a model judged; `wins` counts the comparisons won up to it."""
+    """A pass judged by checks or a model; `wins` counts the comparisons won so far."""
 
     passed: ExecutionPass
     wins: int
@@ -104,19 +104,19 @@ class JudgedPass:
 
     @property
     def checks(self) -> Sequence[CheckOutcome]:
-        """What the checks found."""
+        """The outcomes of the checks."""
         return self.passed.evaluation_results.checks
 
     @property
     def scores(self) -> list[float]:
-        """The scores that were given, completeness first."""
+        """The given scores, completeness first."""
         assessment = self.passed.evaluation_results.convergence
         given = [assessment.scores[name] for name in _SCORES] if assessment else []
         return [score for score in given if score is not None]
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """How good it is: the greater, the better."""
+        """The rank of the pass: greater is better."""
         assessment = self.passed.evaluation_results.convergence
         codes = assessment.reason_codes if assessment and not assessment.converged else ()
         scores = self.scores or [0.0]
@@ -132,7 +132,7 @@ class JudgedPass:
 
 
 def find_judged(passes: Sequence[ExecutionPass]) -> list[JudgedPass]:
-    """The passes that checks or a model judged, in their order."""
+    """Return the passes judged by checks or a model, in order."""
     found: list[JudgedPass] = []
     wins = 0
     for passed in passes:
@@ -145,9 +145,12 @@ def find_judged(passes: Sequence[ExecutionPass]) -> list[JudgedPass]:
 
 
 def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) -> int:
-    """How many judged passes running, the latest last, have gained nothing. The first is a gain; a
-    later one is where more checks passed than ever before, or else a comparison was won, or else,
-    where none was made, the least score rose by more than `min_gain` above the best."""
+    """Count the latest consecutive judged passes without a gain.
+
+    The first judged pass is a gain. A later one is a gain if more checks passed than ever before;
+    or else, with as many checks, if it won a comparison, or, without a comparison, if its lowest
+    score exceeds the best so far by more than `min_gain`.
+    """
     count = 0
     best_checks = -1
     best_score = -1.0
@@ -167,7 +170,7 @@ def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) 
 
 
 def has_plateau(passes: Sequence[ExecutionPass], settings: ConvergenceSettings) -> bool:
-    """Whether as many passes running as `convergence.patience` says have gained nothing."""
+    """Whether `convergence.patience` consecutive passes have gained nothing."""
     if settings.patience is None:
         return False
     return count_passes_without_gain(passes, settings.min_gain) >= settings.patience
@@ -179,19 +182,19 @@ def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
 
 
 def is_stopped(reason: TerminationReason) -> bool:
-    """Whether a run was stopped on its way, by a person or to wait for one."""
+    """Whether a run was stopped early, by a person or to wait for one."""
     return reason in ("interrupted", "waiting")
 
 
 def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
-    """Where a budget ended: at a phase boundary when the last execution pass was completed, else
-    mid phase (FR-063)."""
+    """Return where a budget ended: at a phase boundary if the last execution pass was completed,
+    else mid phase (FR-063)."""
     last = passes[-1] if passes else None
     return "phase_boundary" if last and last.pass_number > 0 and last.complete else "mid_phase"
 
 
 def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationResponse:
-    """The response of a run whose TTL or another cap ended it."""
+    """Return the response of a run that its TTL or another cap ended."""
     latest = latest_complete(state.passes)
     steps = state.plan.steps if state.plan else ()
     result: JsonObject = {
@@ -211,7 +214,7 @@ def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationRe
 
 
 def _describe_expiration(state: RunState, latest: ExecutionPass | None) -> TTLExpiredMetadata:
-    # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was
+    # If no model assessed the run, the codes say that its evaluation was unavailable, if it was
     # tried.
     assessed, assessment = next(reversed(_find_assessed(state.passes)), (latest, state.assessment))
     pass_number = assessed.pass_number if assessed else state.pass_number
@@ -230,7 +233,7 @@ def _describe_expiration(state: RunState, latest: ExecutionPass | None) -> TTLEx
 
 
 def statistics(state: RunState, converged: bool, seconds: float) -> history.Statistics:
-    """Totals and patterns over the passes, for tuning (FR-076)."""
+    """Compute totals and patterns over the passes, for tuning (FR-076)."""
     assessments: dict[int, ConvergenceAssessment] = {}
     blockers: Counter[str] = Counter()
     issues: Counter[str] = Counter()
@@ -272,9 +275,8 @@ def build_outcome(
     takes_best: bool = False,
     converged_pass: int | None = None,
 ) -> history.Outcome:
-    """How a run ended, with everything it has (FR-071 to FR-076, FR-095). The answer is the latest
-    one, or that of the best pass: where `takes_best`, and after a plateau; or that of
-    `converged_pass`."""
+    """Build the complete outcome of a run (FR-071 to FR-076, FR-095). The answer is the latest one;
+    the best pass's if `takes_best` or after a plateau; or that of `converged_pass`."""
     state = _with_whole_last_pass(state)
     best = best_pass(state.passes)
     chosen = best if takes_best or reason == "plateau" else None
@@ -321,7 +323,7 @@ def _describe_error(error: AeonError) -> history.RunError:
 
 
 def _describe_rest(state: RunState) -> JsonObject:
-    """What a run leaves to a person, and the TTL that it used."""
+    """Return what a run leaves to a person, and its used TTL."""
     return {
         "manual_intervention": list(state.manual_intervention),
         "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
@@ -330,7 +332,8 @@ def _describe_rest(state: RunState) -> JsonObject:
 
 
 def _with_whole_last_pass(state: RunState) -> RunState:
-    """In core mode the last pass holds all steps, the others the one that they carried out."""
+    """Put all steps into the last pass of core mode; the other passes have only the step they
+    executed."""
     last = state.passes[-1] if state.passes else None
     if last is None or last.taskprofile is not None or state.plan is None:
         return state
@@ -339,7 +342,7 @@ def _with_whole_last_pass(state: RunState) -> RunState:
 
 
 def make_finished_event(ended: history.Outcome) -> RunFinished:
-    """The event of a run's end."""
+    """Return the event of a run's end."""
     return RunFinished(
         termination_reason=ended.termination_reason,
         converged=ended.converged,

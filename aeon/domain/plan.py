@@ -1,5 +1,4 @@
-"""Plans, their steps, and the changes that may be made to them. Declarative values only (FR-014,
-FR-052)."""
+"""Plans, their steps, and possible changes to them. Declarative values only (FR-014, FR-052)."""
 
 from __future__ import annotations
 
@@ -20,16 +19,16 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
 
 class ForEach(Value):
-    """`for_each` of a plan file: the list that `items` names has a step for each of its items,
-    which the step's texts call `name`."""
+    """`for_each` of a plan file: one step per item of the list `items`; the step's texts call the
+    item `name`."""
 
     items: str
     name: str
 
 
 class Repeat(Value):
-    """`repeat_until` of a plan file: the step is carried out again until the condition holds, at
-    most so many times in all. `done` counts the times that came to nothing yet."""
+    """`repeat_until` of a plan file: the step is repeated until the condition holds, at most
+    `at_most` times in all. `done` counts the unsuccessful times so far."""
 
     until: str
     at_most: int = Field(ge=1)
@@ -37,14 +36,16 @@ class Repeat(Value):
 
 
 class PlanStep(Value):
-    """One step of a plan. With an `output_schema` of a plan file its output is JSON of that schema.
-    `handoff_to_next` is what it is asked to prepare for the next ones, `provides` names its
-    artefacts. `tools` are those that the model may call while it carries the step out; None
-    leaves them to `execution.step_tools`. `tool_calls` are the calls that it made, in words.
-    `inputs` are those of a plan file that it is shown; None: all of them.
-    `when` is the condition of a plan file: where it does not hold, the step is skipped.
+    """One step of a plan.
+
+    With an `output_schema` of a plan file, its output is JSON of that schema. `handoff_to_next` is
+    what it is asked to prepare for the next steps, `provides` names its artefacts. `tools` are
+    those that the model may call during the step; None leaves them to `execution.step_tools`.
+    `tool_calls` are the calls made, as text. `inputs` are the inputs of a plan file that it sees;
+    None: all. `when` is the condition of a plan file: the step is skipped if it is false.
     `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
-    `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
+    `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065).
+    """
 
     step_id: str = Field(min_length=1)
     description: str = Field(min_length=1)
@@ -86,8 +87,8 @@ class PlanStep(Value):
 
     @cached_property
     def view(self) -> JsonObject:
-        """The step as prompts show it, without its output and fields that say nothing; shared, not
-        to be changed."""
+        """The step as prompts show it, without its output and empty fields; shared, so it must not
+        be changed."""
         shown = {name: getattr(self, name) for name in _SHOWN}
         if self.blocked:
             shown |= {"status": "BLOCKED", "clarity_state": None}
@@ -104,7 +105,7 @@ class PlanStep(Value):
         }
 
     def __copy__(self) -> PlanStep:
-        """A copy, which a transition changes: it has no view yet."""
+        """Copy without the cached view, because a transition changes the copy."""
         copied = super().__copy__()
         copied.__dict__.pop("view", None)
         return copied
@@ -116,31 +117,31 @@ class PlanStep(Value):
 
     @property
     def state(self) -> StepState:
-        """Its status, or `blocked`, or `replaced` where another step stands in its place."""
+        """Its status, or `blocked`, or `replaced` if another step took its place."""
         if self.replaced_by is not None:
             return "replaced"
         return "blocked" if self.blocked else self.status
 
     @property
     def blocked(self) -> bool:
-        """Invalid because its worker could not go on, and never complete: refinement may make it
-        pending again."""
+        """Whether it is invalid because its worker could not continue. Such a step never counts as
+        complete; refinement may make it pending again."""
         return self.status == "invalid" and self.clarity_state == "BLOCKED"
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do of it: it is complete, or was skipped."""
+        """Whether nothing is left to do: it is complete or was skipped."""
         return self.status in ("complete", "skipped")
 
     @property
     def is_for_person(self) -> bool:
-        """Whether a person does it: a plan file says so."""
+        """Whether a person does it, as a plan file says."""
         return self.agent == "person" and self.tool is None
 
     @property
     def unfinished(self) -> bool:
-        """Left to a person without being complete: its dependents work with what there is
-        (FR-065)."""
+        """Whether it is left to a person without being complete: its dependents work with what
+        exists (FR-065)."""
         return (
             self.manual_intervention
             and self.status in ("failed", "invalid")
@@ -175,7 +176,7 @@ _SHOWN = (
 
 
 class FollowUpQuestion(Value):
-    """What the planner would ask the person, what it assumes meanwhile, and the person's answer
+    """A question of the planner to the user, its assumption meanwhile, and the user's answer
     (FR-011)."""
 
     question: str = Field(min_length=1)
@@ -185,9 +186,9 @@ class FollowUpQuestion(Value):
 
 
 class OpenQuestion(Value):
-    """What a run waits for a person to say (`interaction=defer`): the answer to a `question` of the
-    planner, yes or no to a tool call (`approval`), or the output of a `step`. Once the `deadline`
-    has passed, the `assumption` holds. Times are ISO 8601, UTC."""
+    """What a run waits for from a person (`interaction=defer`): the answer to a `question` of the
+    planner, approval of a tool call (`approval`), or the output of a `step`. After the `deadline`,
+    the `assumption` holds. Times are ISO 8601, UTC."""
 
     id: str = Field(pattern="^[A-Za-z0-9._-]{1,64}$")
     kind: Literal["question", "approval", "step"]
@@ -208,9 +209,9 @@ class SubplanOrigin(Value):
 
 
 class Plan(Value):
-    """A declarative plan. `task` is the person's text, `goal` the planner's reading of it. Steps
-    without indices are numbered by position. Raises pydantic's ValidationError when ids repeat or
-    indices do not fit."""
+    """A declarative plan. `task` is the user's text, `goal` the planner's reading of it. Steps
+    without indices are numbered by position. Raises pydantic's ValidationError for repeated ids or
+    inconsistent indices."""
 
     goal: str
     steps: tuple[PlanStep, ...]
@@ -236,20 +237,21 @@ class Plan(Value):
         return self
 
     def step(self, step_id: str) -> PlanStep:
-        """The step of that id; KeyError when there is none."""
+        """Return the step of that id. Raises KeyError if there is none."""
         for step in self.steps:
             if step.step_id == step_id:
                 return step
         raise KeyError(step_id)
 
     def subplan_of(self, step: PlanStep) -> SubplanOrigin | None:
-        """The subplan that a step belongs to; None for a step of the plan's own."""
+        """Return the subplan that a step belongs to; None for a top-level step."""
         return next(
             (each for each in self.subplans if each.parent_step_id == step.parent_step_id), None
         )
 
     def with_steps(self, *steps: PlanStep) -> Plan:
-        """This plan with the steps of the same ids exchanged; the others are shared, not copied."""
+        """Return this plan with the steps of the same ids replaced; the others are shared, not
+        copied."""
         new = {step.step_id: step for step in steps}
         return self.model_copy(
             update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)}
@@ -257,7 +259,7 @@ class Plan(Value):
 
 
 def plan_one_step(description: str, answer: str | None = None) -> Plan:
-    """A plan of one step, which gives the answer; with an `answer` it has been carried out."""
+    """Make a plan of one step that gives the answer; with an `answer`, the step is complete."""
     step = PlanStep(step_id="answer", description=description, agent="llm")
     if answer is not None:
         done = {"status": "complete", "step_output": answer}
@@ -266,7 +268,7 @@ def plan_one_step(description: str, answer: str | None = None) -> Plan:
 
 
 def renumber_steps(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
-    """The steps with `step_index` 1..n by position and `total_steps` n; a step already right is
+    """Return the steps with `step_index` 1..n by position and `total_steps` n; correct steps are
     shared."""
     total = len(steps)
     return tuple(
@@ -278,11 +280,11 @@ def renumber_steps(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
 
 
 class Subplan(SubplanOrigin):
-    """The steps that a step is decomposed into (FR-009)."""
+    """The steps into which a step is decomposed (FR-009)."""
 
     substeps: tuple[PlanStep, ...] = Field(min_length=1)
 
     @property
     def origin(self) -> SubplanOrigin:
-        """All of it but its steps."""
+        """The subplan without its steps."""
         return SubplanOrigin(**self.model_dump(exclude={"substeps"}))

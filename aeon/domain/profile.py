@@ -1,5 +1,5 @@
-"""What adaptive depth works with: the profile of a task, the table that turns it into a budget, and
-what was chosen."""
+"""The values of adaptive depth: a task's profile, the table that turns it into a budget, and the
+resulting choice."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ Breadth = Literal["narrow", "moderate", "broad"]
 Confidence = Literal["low", "medium", "high"]
 Complexity = Literal["very_low", "low", "moderate", "high", "very_high"]
 
-# The names of the levels that every TTL table and the packaged schema know, by field of the
-# profile.
+# The levels that every TTL table and the packaged schema know, by field of the profile.
 LEVELS: Mapping[str, tuple[str, ...]] = {
     "expected_tool_usage": get_args(ToolUsage),
     "output_breadth": get_args(Breadth),
     "confidence_requirement": get_args(Confidence),
 }
-# The validation context of a profile that may have levels of a person's own, as its schema has
-# checked already.
+# The validation context of a profile with custom levels, which its schema has already checked.
 OWN_LEVELS = {"own_levels": True}
 
 
 class TaskProfile(Value):
-    """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006);
-    `expected_step_count` is 0 when unknown, `raw_inference` says why, `profile_version` grows with
-    each update (FR-NEW-001). With the context `OWN_LEVELS` a level may be of a person's own schema,
-    and other fields are dimensions of their own."""
+    """The demands of a task, as the model judged them (FR-026, FR-NEW-004 to FR-NEW-006);
+    `expected_step_count` is 0 if unknown, `raw_inference` gives the reasons, `profile_version`
+    grows with each update (FR-NEW-001). With the context `OWN_LEVELS`, levels may come from a
+    custom schema, and other fields are custom dimensions."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, str | float]
@@ -73,9 +71,8 @@ DEFAULT_PROFILE = TaskProfile(
 
 
 class SmallTask(Value):
-    """Which profiles are of a small task, which needs no plan: at most this deep, of one of these
-    breadths and uses of tools, and with a number of expected steps that is known and at most
-    `max_steps`."""
+    """Profiles of small tasks, which need no plan: at most this deep, with one of these breadths
+    and uses of tools, and a known number of expected steps of at most `max_steps`."""
 
     max_depth: int = Field(default=2, ge=0, le=5)
     max_steps: int = Field(default=1, ge=0)
@@ -83,7 +80,7 @@ class SmallTask(Value):
     tools: tuple[str, ...] = ("none",)
 
     def fits(self, profile: TaskProfile, *, has_tools: bool) -> bool:
-        """Whether a profile is of such a task; where there is no tool, its expected use does not
+        """Whether a profile is of such a task; without tools, its expected use of tools does not
         count."""
         return (
             profile.reasoning_depth <= self.max_depth
@@ -94,7 +91,7 @@ class SmallTask(Value):
 
 
 class Band(Value):
-    """A range of a number: from `at_least` up to the next band, and the amount that it adds to the
+    """A range of a number, from `at_least` up to the next band, and the amount it adds to the
     multiplier."""
 
     at_least: float = Field(ge=0)
@@ -102,8 +99,7 @@ class Band(Value):
 
 
 class Dimension(Value):
-    """A dimension of a person's own, described to the model: named `levels`, or `bands` of a number
-    in [0, 1]."""
+    """A custom dimension, described to the model: named `levels`, or `bands` of a number in [0, 1]."""
 
     description: str = Field(min_length=1)
     levels: dict[str, float] = Field(default_factory=dict)
@@ -129,10 +125,10 @@ class Dimension(Value):
 
 
 class TTLTable(Value):
-    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077): the greatest,
-    over the depths d from 1 to the profile's, of `round(base x m) + extra_step x max(0,
-    expected_step_count - typical_steps[d])`, at most `limit`, where m is `depth[d]` and what every
-    other dimension adds. It never gives less to a deeper or less sufficient task."""
+    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077): the maximum
+    over the depths d from 1 to the profile's of `round(base x m) + extra_step x max(0,
+    expected_step_count - typical_steps[d])`, at most `limit`, where m is `depth[d]` plus the
+    amounts of all other dimensions. A deeper or less sufficient task never gets less."""
 
     base: UpToLimitOfRow[int] = Field(ge=1)
     limit: LowerOfRow[int] = Field(ge=1)
@@ -153,7 +149,7 @@ class TTLTable(Value):
 
     @property
     def levels(self) -> dict[str, dict[str, float]]:
-        """What each named level adds, by field of the profile."""
+        """The amount of each named level, by field of the profile."""
         return dict(zip(LEVELS, (self.tools, self.breadth, self.confidence), strict=True))
 
     @field_validator("depth", "typical_steps", "reasoning_mode", "complexity")
@@ -191,9 +187,9 @@ class TTLTable(Value):
 
 
 class AdaptiveDepthConfiguration(Value):
-    """How deep a pass reasons and what it may spend, in LLM cycles, and why (FR-078).
-    `uncertainty_score` is None: the model judges it as a part of information_sufficiency (FR-028).
-    `heuristics_used` is what the budget rests on."""
+    """The depth of a pass's reasoning and its budget, in LLM cycles, with the reasons (FR-078).
+    `uncertainty_score` is None: the model judges it as part of information_sufficiency (FR-028).
+    `heuristics_used` is the basis of the budget."""
 
     detected_complexity: Complexity
     ambiguity_score: float | None = Field(default=None, ge=0, le=1)

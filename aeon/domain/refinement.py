@@ -17,9 +17,9 @@ ActionType = Literal["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "ST
 
 @dataclass(frozen=True, slots=True)
 class ActionRule:
-    """What one type of refinement action needs, and the standings of steps it may target; `refusal`
-    says why no other. `retires`: a pending target leaves the plan. `adds`: its new step has a new
-    id. `decomposes`: into a subplan."""
+    """The requirements of one type of refinement action, and the standings of steps it may target;
+    `refusal` is the reason for refusing others. `retires`: a pending target leaves the plan.
+    `adds`: its new step has a new id. `decomposes`: into a subplan."""
 
     needs_target: bool = True
     needs_new_step: bool = False
@@ -43,13 +43,12 @@ ACTIONS: Mapping[ActionType, ActionRule] = {
     "SUBPLAN_CREATE": ActionRule(decomposes=True),
     "STEP_MARK_INVALID": ActionRule(targets=frozenset({"complete", "failed"}), refusal=_MARKING),
 }
-"""What a REPLACE under the target's own id may do is what MODIFY may."""
+"""A REPLACE under the target's own id has the same limits as a MODIFY."""
 
 
 class RefinementAction(Value):
     """One change to a plan, proposed by the planner. `addresses_issues` are the ids of the issues
-    it answers, `overrides_issues` of those whose proposed repair it deliberately does not follow
-    (FR-079)."""
+    it answers, `overrides_issues` those whose proposed repair it deliberately ignores (FR-079)."""
 
     action_type: ActionType
     target_step_id: str | None = None
@@ -70,17 +69,17 @@ class RefinementAction(Value):
 
     @property
     def rule(self) -> ActionRule:
-        """What its type needs and may do."""
+        """The rule of its type."""
         return ACTIONS[self.action_type]
 
     @property
     def new_steps(self) -> tuple[PlanStep, ...]:
-        """The steps that it brings, if its type brings any."""
+        """The steps that it adds, if its type adds any."""
         return (self.new_step,) if self.new_step and self.rule.needs_new_step else ()
 
     @property
     def fragment(self) -> str:
-        """The id of the step it is about: its target, or the step that it adds."""
+        """The id of the step it concerns: its target, or the step that it adds."""
         added = self.new_step.step_id if self.new_step else ""
         return self.target_step_id or "" if self.rule.needs_target else added
 
@@ -93,16 +92,15 @@ class RefinementAction(Value):
 
 
 class DeclinedIssue(Value):
-    """A validation issue that a refinement leaves without a change, and why none is needed
-    (FR-086)."""
+    """A validation issue that a refinement leaves unchanged, and why no change is needed (FR-086)."""
 
     issue_id: str
     reason: str = Field(min_length=1)
 
 
 class Refinement(Value):
-    """What one refinement proposes; `declined` issues need no change, of `unanswered` grave ones it
-    says nothing."""
+    """The proposals of one refinement; `declined` issues need no change, `unanswered` grave ones
+    are ignored."""
 
     actions: tuple[RefinementAction, ...] = ()
     questions: tuple[FollowUpQuestion, ...] = ()
@@ -111,15 +109,14 @@ class Refinement(Value):
 
 
 class RefusedAction(Value):
-    """An action that was not applied, and why, in words a person can act on."""
+    """An action that was not applied, and a reason that a person can act on."""
 
     action: RefinementAction
     reason: str
 
 
 class StepChange(Value):
-    """What an accepted action did to one step: before and after (FR-073). None where the step did
-    not exist."""
+    """One step before and after an accepted action (FR-073); None if the step did not exist."""
 
     step_id: str
     before: PlanStep | None
@@ -127,8 +124,7 @@ class StepChange(Value):
 
 
 class RepairRecord(Value):
-    """One answer that did not match its schema, and the repair calls that it took (FR-029, FR-033,
-    FR-050)."""
+    """One answer that did not match its schema, and its repair calls (FR-029, FR-033, FR-050)."""
 
     call: str
     cycle: int
@@ -143,8 +139,8 @@ class RepairRecord(Value):
 
 class SupervisorAssessment(Value):
     """What the supervisor lets a refinement change: `repairs` are the actions that are safe to
-    apply, `issues` say why others are not. `blocking`: nothing can run and no repair is safe
-    (FR-004)."""
+    apply, `issues` the reasons against the others. `blocking`: nothing can run and no repair is
+    safe (FR-004)."""
 
     blocking: bool
     issues: tuple[str, ...] = ()

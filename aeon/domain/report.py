@@ -1,4 +1,4 @@
-"""What semantic validation reports."""
+"""The report of semantic validation."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ ArtifactType = Literal["plan", "step", "execution_artifact", "cross_phase"]
 IssueType = Literal["specificity", "relevance", "consistency", "hallucination", "do_say_mismatch"]
 FailedCheck = Literal["failed_check"]
 FAILED_CHECK: FailedCheck = "failed_check"
-"""The type of what a check found, for a refinement; a review has no such issues."""
+"""The type of a failed check's issue, for a refinement; a review has no such issues."""
 Severity = Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class IssueLocation(Value):
-    """Where an issue was found: a step, and in words what part of it."""
+    """The place of an issue: a step, and a description of the part."""
 
     step_id: str | None = None
     artifact_reference: str | None = None
 
 
 class ProposedRepair(Value):
-    """A fix the model suggests; advisory. `changes` is free-form (FR-045)."""
+    """A fix suggested by the model; advisory. `changes` is free-form (FR-045)."""
 
     action: str
     target: str
@@ -46,12 +46,12 @@ class ValidationIssue(Value):
 
     @property
     def step_id(self) -> str | None:
-        """The step it is about, if it is about one."""
+        """The step it concerns, if any."""
         return self.location.step_id if self.location else None
 
 
 class SemanticValidationReport(Value):
-    """The issues of one validation; advisory (FR-081). Severity and summary follow from the
+    """The issues of one validation; advisory (FR-081). Severity and summary are derived from the
     issues."""
 
     validation_id: str
@@ -100,9 +100,9 @@ def _check_derived(data: JsonMapping, derived: JsonMapping) -> None:
 
 
 def reaches(severity: Severity, threshold: Severity) -> bool:
-    """Whether a severity the model gave is at least the configured one."""
+    """Whether a severity from the model is at least the configured one."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(threshold)
 
 
 UNREVIEWED = SemanticValidationReport(validation_id="unreviewed", artifact_type="cross_phase")
-"""Stands for the report on work that is assessed without having been reviewed."""
+"""Replaces the report on work that is assessed without a review."""

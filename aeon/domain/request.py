@@ -1,5 +1,5 @@
-"""What passes between Aeon and a language model. A leaf: values and one protocol, no behaviour of a
-vendor."""
+"""The values between Aeon and a language model. A leaf: values and one protocol, no vendor's
+behaviour."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BYTES_PER_TOKEN = 4
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and requests; `cached_tokens` (read from a cache) and `cache_write_tokens` (written to
-    one) are parts of `input_tokens`, `reasoning_tokens` of `output_tokens`."""
+    one) are included in `input_tokens`, `reasoning_tokens` in `output_tokens`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -36,17 +36,17 @@ class Usage:
 
     @classmethod
     def of_unanswered(cls, request: LLMRequest) -> Usage:
-        """What a request that was sent and not answered has used at least, estimated by the length
-        of its texts."""
+        """Return the minimum usage of a request that was sent but not answered, estimated from the
+        length of its texts."""
         return cls(input_tokens=estimate_tokens(request), requests=1)
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together."""
+        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     def by_name(self) -> dict[str, int]:
-        """The counts by their names."""
+        """Return the counts by name."""
         return dict(zip(Usage.__slots__, _COUNTS(self), strict=True))
 
     def __add__(self, other: Usage) -> Usage:
@@ -58,8 +58,8 @@ FileForm = Literal["image", "pdf", "audio"]
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file that a model is given as it is, as the input of this `name`. `size` is in bytes,
-    `sha256` of its `content`, in hex; a replay, which sends nothing, may have no content."""
+    """A file that a model receives unchanged, as the input `name`. `size` is in bytes, `sha256`
+    (hex) is of its `content`; in a replay, which sends nothing, the content may be missing."""
 
     name: str
     form: FileForm
@@ -70,23 +70,23 @@ class InputFile:
 
     @property
     def text(self) -> str:
-        """What stands in prompts in the place of the file."""
+        """The text that replaces the file in prompts."""
         return (
             f"[attached file: {self.media_type}, {self.size:,} bytes, SHA-256 {self.sha256[:16]}]"
         )
 
     @property
     def noun(self) -> str:
-        """What a person calls it."""
+        """The name of its form in messages."""
         return {"image": "image", "pdf": "PDF", "audio": "audio"}[self.form]
 
     @cached_property
     def base64(self) -> str:
-        """The content as requests carry it."""
+        """The content as requests encode it."""
         return base64.b64encode(self.content).decode()
 
     def describe(self) -> dict[str, Any]:
-        """The file without its content, as values of JSON."""
+        """Return the file without its content, as JSON values."""
         return {
             "name": self.name,
             "form": self.form,
@@ -97,7 +97,7 @@ class InputFile:
 
 
 def show_inputs(inputs: Mapping[str, str | InputFile]) -> dict[str, str]:
-    """The inputs as prompts show them: each file by its text."""
+    """Return the inputs as prompts show them: files as their text."""
     return {
         name: given.text if isinstance(given, InputFile) else given
         for name, given in inputs.items()
@@ -105,15 +105,14 @@ def show_inputs(inputs: Mapping[str, str | InputFile]) -> dict[str, str]:
 
 
 def select_files(inputs: Mapping[str, object]) -> dict[str, InputFile]:
-    """Those of the inputs that are files."""
+    """Return those of the inputs that are files."""
     return {name: given for name, given in inputs.items() if isinstance(given, InputFile)}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message, with the `files` that go with it. `part_ends` are the places, in
-    characters, at which a part of it ends that may begin later prompts too: they decide what a call
-    costs, never what it is."""
+    """One chat message with its `files`. `part_ends` are the positions, in characters, where a part
+    ends that later prompts may start with too: they affect a call's cost, never its meaning."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -122,13 +121,13 @@ class Message:
 
 
 def end_part(message: Message) -> Message:
-    """The message as one that begins later prompts whole."""
+    """Return the message marked as one that later prompts may start with as a whole."""
     return replace(message, part_ends=(*message.part_ends, len(message.content)))
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """How a call is to be generated. None leaves the choice to the provider's own settings."""
+    """Generation parameters of a call. None leaves the choice to the provider's settings."""
 
     model: str | None = None
     temperature: float | None = None
@@ -136,17 +135,17 @@ class Parameters:
     effort: str | None = None
 
     def over(self, base: Parameters) -> Parameters:
-        """These parameters, with `base` filling what is None here."""
+        """Return these parameters, with missing ones filled from `base`."""
         pairs = zip(_PARAMETERS(self), _PARAMETERS(base), strict=True)
         return Parameters(*(theirs if mine is None else mine for mine, theirs in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where in a run a structured call is made. `cycle` is the TTL cycle it is charged to (0: the
+    """The place of a structured call in a run. `cycle` is the TTL cycle it is charged to (0: the
     free profile call), `sequence` the number of its first event, `attempt` 0 for the call itself
-    and 1, 2 for its repairs; `sample` numbers, from 0, the answers that one step is asked for,
-    `round` the rounds of a step that uses tools, each of which is a cycle."""
+    and 1, 2 for its repairs; `sample` numbers, from 0, the answers to one step, `round` the rounds
+    of a step that uses tools, each of which is a cycle."""
 
     pass_number: int = 0
     phase: str = ""
@@ -163,14 +162,14 @@ _site: ContextVar[CallSite] = ContextVar("call_site", default=CallSite())  # noq
 
 
 def current_site() -> CallSite:
-    """The site of the call being made in this thread; an empty one outside a run."""
+    """Return the site of the current call in this thread; an empty one outside a run."""
     return _site.get()
 
 
 @contextmanager
 def at_site(site: CallSite) -> Iterator[None]:
-    """Make calls in this block at `site`. So a component needs no more arguments than its interface
-    has."""
+    """Make the calls in this block at `site`, so that components need no arguments beyond their
+    interface."""
     token = _site.set(site)
     try:
         yield
@@ -179,26 +178,25 @@ def at_site(site: CallSite) -> Iterator[None]:
 
 
 class Budget(Protocol):
-    """What a part of a run may spend: the kernel's TTL, one cycle a call unless it says how
-    many."""
+    """What a part of a run may spend: the kernel's TTL, by default one cycle per call."""
 
     def affordable(self, cycles: int = 1) -> bool:
-        """Whether so many cycles are left."""
+        """Whether `cycles` cycles are left."""
 
     def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
-        """Make one structured call, charged."""
+        """Make one structured call and charge it."""
 
 
 def ask_sample(number: int, ask: Callable[[], T]) -> T:
-    """Make a call of this site once more, as its sample of that number."""
+    """Repeat a call of this site as its sample `number`."""
     with at_site(replace(current_site(), sample=number)):
         return ask()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool that a model asks for: `arguments` are JSON text. `extra` is what else its
-    server gave with the call, and is given back to it."""
+    """A tool call requested by a model: `arguments` are JSON text. `extra` are other fields that
+    its server sent with the call and gets back."""
 
     tool: str
     arguments: str
@@ -207,8 +205,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolTurn:
-    """The calls that a model asked for in one round, with the texts of their results, and what else
-    its message had (`extra`)."""
+    """The calls that a model requested in one round, with the texts of their results and other
+    fields of its message (`extra`)."""
 
     calls: tuple[ToolCall, ...]
     results: tuple[str, ...] = ()
@@ -218,7 +216,7 @@ class ToolTurn:
 @dataclass(frozen=True, slots=True)
 class ToolConversation:
     """The rounds of a step so far. `tools` have a name, a description and an input_schema each.
-    `is_over`: no more calls are taken, and the answer is asked for."""
+    `is_over`: no more calls are allowed, and the answer is requested."""
 
     tools: tuple[Mapping[str, Any], ...]
     turns: tuple[ToolTurn, ...] = ()
@@ -227,8 +225,8 @@ class ToolConversation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCalling:
-    """A request that offers tools, as a server with function calling takes it: the messages before
-    the conversation, and the schema of the answer alone."""
+    """A request that offers tools, in the form for servers with function calling: the messages
+    before the conversation, and the schema of the answer alone."""
 
     opening: tuple[Message, ...]
     schema: Mapping[str, Any]
@@ -240,9 +238,9 @@ class FunctionCalling:
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
     """One structured request. `sample` numbers the answers to equal requests. `schema_prompt` is
-    the schema in words, for a server that does not take it. `variables` are what the messages were
-    rendered from, for an adapter without a model. `functions` is another form of the same request,
-    for a server with function calling. None of them is sent as it stands."""
+    the schema as text, for a server that does not accept it. `variables` are the values the
+    messages were rendered from, for an adapter without a model. `functions` is another form of the
+    same request, for a server with function calling. None of these is sent unchanged."""
 
     call: CallName
     messages: tuple[Message, ...]
@@ -258,7 +256,7 @@ class LLMRequest:
 
 
 def estimate_tokens(request: LLMRequest) -> int:
-    """About how many tokens a request's texts are; its files are not counted."""
+    """Estimate the tokens of a request's texts; its files are not counted."""
     size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     return size // BYTES_PER_TOKEN
 
@@ -266,8 +264,8 @@ def estimate_tokens(request: LLMRequest) -> int:
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
     """A model's answer. `synthetic`: no model was called. `endpoint` is the configured provider
-    that answered, where there are several. `usage_reported` is False where `usage` is an estimate,
-    or empty."""
+    that answered, if there are several. `usage_reported` is False if `usage` is an estimate or
+    empty."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -281,7 +279,7 @@ class LLMResponse:
 
 @runtime_checkable
 class LLMAdapter(Protocol):
-    """Anything that answers an `LLMRequest`; called from many threads at once."""
+    """An object that answers `LLMRequest`s; called from many threads at once."""
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request; blocks until the answer is there. Raises
@@ -289,7 +287,6 @@ class LLMAdapter(Protocol):
         ...
 
 
-# Of fields alone: `dataclasses.astuple` copies their values, and these are added up with every
-# call.
+# Fields only: `dataclasses.astuple` copies their values, and these are added up with every call.
 _COUNTS = attrgetter(*(each.name for each in fields(Usage)))
 _PARAMETERS = attrgetter(*(each.name for each in fields(Parameters)))

@@ -1,4 +1,4 @@
-"""What a run gives back, and what `result.json` holds."""
+"""The result of a run, which is also the content of `result.json`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ SIMULATED_LINE = "[SIMULATED: no model was called]"
 
 
 class TokenUsage(Value):
-    """Tokens and requests; `cost` in the currency of the prices (US dollars, unless configured),
-    None if not known."""
+    """Tokens and requests; `cost` is in the currency of the prices (US dollars unless configured),
+    None if unknown."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -48,7 +48,7 @@ class TokenUsage(Value):
 
     @classmethod
     def add_up(cls, spent: Iterable[tuple[Usage, float | None]]) -> TokenUsage:
-        """Add up usages and their costs; no cost where one of them is not known."""
+        """Add up usages and their costs; the cost is None if one of them is unknown."""
         total = Usage()
         costs = []
         for usage, cost in spent:
@@ -68,8 +68,8 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run; `unpriced` and `unreported` are the models for which the cost, or all that
-    was used, is unknown."""
+    """Usage of a run; `unpriced` and `unreported` are the models whose cost or whose total usage is
+    unknown."""
 
     total: TokenUsage = TokenUsage()
     by_call: dict[str, TokenUsage] = Field(default_factory=dict)
@@ -81,7 +81,7 @@ class UsageReport(Value):
 
 
 class TTLReport(Value):
-    """The budget in LLM cycles: what was allocated, what was used."""
+    """The budget in LLM cycles: allocated and used."""
 
     allocated: int
     used: int
@@ -89,8 +89,7 @@ class TTLReport(Value):
 
 
 class Timings(Value):
-    """When a run began and ended (ISO 8601, UTC), and its seconds in all, by call name and by
-    phase."""
+    """Start and end of a run (ISO 8601, UTC), and its seconds in total, by call name and by phase."""
 
     start_time: str
     end_time: str
@@ -100,8 +99,8 @@ class Timings(Value):
 
 
 class ProviderReport(Value):
-    """Who answered, and how many requests each endpoint; `findings` is what its servers do not do
-    as they should."""
+    """The models that answered, and the number of requests per endpoint; `findings` are the
+    deficiencies of its servers."""
 
     kind: str
     base_url: Address | None = None
@@ -111,7 +110,7 @@ class ProviderReport(Value):
 
 
 class Hashes(Value):
-    """SHA-256, hex, of what went into a run."""
+    """SHA-256 (hex) of the inputs of a run."""
 
     task: str
     inputs: dict[str, str]
@@ -121,8 +120,7 @@ class Hashes(Value):
 
 
 class Saved(Value):
-    """What was not asked again, since it had been answered before; `cost` is None where it is not
-    known."""
+    """Requests answered from earlier answers; `cost` is None if unknown."""
 
     model_calls: int = 0
     tool_calls: int = 0
@@ -134,8 +132,8 @@ class Saved(Value):
 
 
 class ParentRun(Value):
-    """What a run was answered from: another run's directory, a store or a cassette (`path`).
-    `differing` counts the answers of a replay whose request was not the recorded one
+    """The source of a run's stored answers: another run's directory, a store or a cassette
+    (`path`). `differing` counts the answers of a replay whose request differs from the recorded one
     (`store.match=order`)."""
 
     path: str
@@ -148,11 +146,11 @@ DegradationKind = Literal["tool_missing", "server_down", "review_lost", "tools_e
 
 
 class Degradation(Value):
-    """Something that a run did without. `tool_missing`: the tool that `step` names was not
-    registered, and the model did the step, or it failed for that; `server_down`: an MCP server did
-    not start; `review_lost`: no review, or no assessment, was available; `tools_ended`: `step` was
-    finished while the model still asked for calls of tools. `remedy` says what a
-    person can do, `overrides` what to type for it, if anything."""
+    """Something that a run did without. `tool_missing`: the tool of `step` was not registered, so
+    the model did the step, or it failed; `server_down`: an MCP server did not start; `review_lost`:
+    no review, or no assessment, was available; `tools_ended`: `step` was finished while the model
+    still requested tool calls. `remedy` says what to do, `overrides` are the overrides to type, if
+    any."""
 
     kind: DegradationKind
     step: str | None = None
@@ -162,16 +160,15 @@ class Degradation(Value):
 
 
 class Overrun(Value):
-    """By how much the calls that were under way overran the cap that ended a run: tokens, seconds,
-    or cost."""
+    """How far the calls under way exceeded the cap that ended a run: tokens, seconds, or cost."""
 
     cap: float
     used: float
 
 
 class OpenIssue(Value):
-    """A fault that the answer was given with: found by its `review`, with its severity, or by the
-    `judge`, which gives none."""
+    """A known fault of the answer: found by its `review`, with a severity, or by the `judge`,
+    without one."""
 
     source: Literal["review", "judge"]
     kind: str
@@ -181,8 +178,8 @@ class OpenIssue(Value):
 
 
 class AnswerPoint(Value):
-    """The answer as it stood after a pass: what was found about it (`checks` as `2 of 3`), and the
-    tokens, the cost and the seconds up to the end of its evaluation."""
+    """The answer after a pass: its checks (as `2 of 3`) and scores, and the tokens, cost and
+    seconds up to the end of its evaluation."""
 
     pass_number: int
     checks: str | None = None
@@ -193,10 +190,10 @@ class AnswerPoint(Value):
 
 
 class PassesBought(Value):
-    """What came of a run's passes: its `first` whole answer and the `last`, which it gives; how
-    many passes came after the first, and their share of all tokens, in [0, 1]; the share of words
-    that `changed`; how often a later answer was compared with one before it, by outcome; and the
-    judged pass after which nothing was gained."""
+    """The effect of a run's passes: its `first` complete answer and the `last`, which it returns;
+    the number of passes after the first, and their share of all tokens, in [0, 1]; the share of
+    words that `changed`; how often a later answer was compared with an earlier one, by outcome; and
+    the judged pass after which nothing was gained."""
 
     first: AnswerPoint
     last: AnswerPoint
@@ -208,10 +205,10 @@ class PassesBought(Value):
 
 
 class BaselineReport(Value):
-    """One direct call to the task by the worker of a run. `outcome` says how the run's answer
-    compares with its `answer`, `times` how many times its tokens the run took (None where one of
-    them is not known). Tokens and cost, which are no part of the run's, are those of the direct
-    call alone; `folder` is its own in the run's directory."""
+    """One direct call for the task by the worker of a run. `outcome` compares the run's answer with
+    its `answer`; `times` is the ratio of the run's tokens to its tokens (None if one is unknown).
+    Tokens and cost are those of the direct call alone, which are not part of the run's; `folder` is
+    its own folder in the run's directory."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()
@@ -224,17 +221,19 @@ class BaselineReport(Value):
 
 
 class RunResult(Value):
-    """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores`
-    are those of the latest pass that a model assessed, `assessed_pass`; `reason_codes` and
-    `explanation` are of the last evaluation. `degraded` is what the run did without, `steps_left`
-    the state of each step that is not complete, by its id; `unusable_steps` are those that failed
-    since a model's answer could not be used, `unusable_calls` the names of all calls with such
-    answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
-    cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
-    it. `checks` are what the checks found on this answer. `open_issues` are the faults that were
-    found in the answer and are still in it; `waits_for` is what a person has to answer before the
-    run can go on; `bought` is None where no pass had a
-    whole answer, `baseline` where no direct call was made for comparison."""
+    """The result of a run: `history` goes to `history.json`, everything else to `result.json`.
+
+    `scores` are those of the latest pass that a model assessed, `assessed_pass`; `reason_codes` and
+    `explanation` come from the last evaluation. `degraded` is what the run did without,
+    `steps_left` the state of each step that is not complete, by id. `unusable_steps` failed because
+    a model's answer was unusable, `unusable_calls` are the names of all calls with such answers:
+    when a run that did not end well is resumed, these are requested again. `overrun` is None unless
+    the cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also
+    judged it. `checks` are the outcomes of the checks on this answer. `open_issues` are the known
+    faults still in the answer; `waits_for` are the questions that a person must answer before the
+    run can continue; `bought` is None if no pass had a complete answer, `baseline` if no direct
+    call was made for comparison.
+    """
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str
@@ -277,7 +276,7 @@ class RunResult(Value):
     history: ExecutionHistory
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """What `repr` and `print` show: how the run ended, and the beginning of its answer."""
+        """Yield what `repr` and `print` show: how the run ended, and the beginning of its answer."""
         yield "run_id", self.run_id
         yield "termination_reason", self.termination_reason
         yield "passes", self.passes
@@ -287,8 +286,8 @@ class RunResult(Value):
         yield "answer", shorten(self.answer, _SHOWN, placeholder="...")
 
     def to_frame(self) -> Frame:
-        """A frame of pandas with one row: the run in figures, to be put below those of others.
-        `history.to_frame()` has its passes and steps. Raises ConfigError without pandas."""
+        """Return a pandas frame with one row, the run in figures, to combine with those of other
+        runs. `history.to_frame()` has its passes and steps. Raises ConfigError without pandas."""
         names = {"run_id", "synthetic", "task", "termination_reason", "converged", "passes"}
         scores = self.scores or ConvergenceScores()
         row = self.model_dump(include=names) | {
@@ -322,8 +321,8 @@ class RunResult(Value):
 
     @property
     def exit_status(self) -> int:
-        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence, 6
-        waiting for a person, 130 interrupted."""
+        """The exit status: 0 converged (core mode: every step complete), 1 failed, 3 finished
+        without convergence, 6 waiting for a person, 130 interrupted."""
         if self.converged or self.termination_reason == "completed":
             return 0
         return {"failed": 1, "waiting": 6, "interrupted": 130}.get(self.termination_reason, 3)
@@ -331,7 +330,7 @@ class RunResult(Value):
 
 @cache
 def versions() -> Mapping[str, str]:
-    """The versions of Python, Aeon and what it stands on."""
+    """Return the versions of Python, Aeon and its dependencies."""
     found = {"python": platform.python_version()}
     for name in DISTRIBUTIONS:
         with suppress(PackageNotFoundError):

@@ -1,5 +1,5 @@
-"""The base of every domain value, frozen and closed to unknown fields; addresses, and tables of
-values, as they may be shown."""
+"""The base of all domain values, frozen and without unknown fields; and how addresses and tables of
+values are shown."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from aeon.domain.errors import ConfigError
 if TYPE_CHECKING:
     import pandas
 
-# JSON objects whose fields only their schema knows: as `json.loads` gives them, and to be read alone.
+# JSON objects whose fields only their schema knows, as from `json.loads`; treat them as read-only.
 JsonObject = dict[str, Any]
 JsonMapping = Mapping[str, Any]
 
 
 def flatten(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The values within mappings, each with its dotted key below `key`; an empty mapping is a
-    value."""
+    """Yield the values within mappings, each with its dotted key below `key`; an empty mapping
+    counts as a value."""
     if not isinstance(value, dict) or not value:
         yield key, value
         return
@@ -45,8 +45,7 @@ def flatten(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def show_address(address: str) -> str:
-    """An address as it may be shown and written down: without a user, and without its query, where
-    a key may be."""
+    """Return an address for display and files: without user and query, which may contain a key."""
     try:
         url = urlsplit(address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -55,18 +54,18 @@ def show_address(address: str) -> str:
 
 
 LOOPBACK = ("127.0.0.1", "::1")
-"""Where `localhost` and the names below it are. They are looked up nowhere: an answer could lead
-off this machine."""
+"""The addresses of `localhost` and the names below it. They are never resolved by DNS, whose answer
+could lead to another machine."""
 
 
 def is_loopback_name(host: str) -> bool:
-    """Whether a host's name is of this machine alone."""
+    """Whether a host name belongs to this machine only."""
     name = host.lower().removesuffix(".")
     return name == "localhost" or name.endswith(".localhost")
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether an address belongs to this machine only."""
     try:
         host = urlsplit(address).hostname or ""
         return is_loopback_name(host) or ip_address(host).is_loopback
@@ -77,15 +76,14 @@ def is_loopback(address: str) -> bool:
 class Value(BaseModel):
     """An immutable value. A transition returns a new one (`model_copy(update=...)`)."""
 
-    # Deferred: a process needs few of the validators and serializers that all models would make
-    # when imported.
+    # Deferred: a process needs only a few of the validators and serializers that all models would
+    # build on import.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class OwnObject(Value):
-    """Something of a person's own: `factory` is `package.module:object` or a registered name,
-    called with `options` as keyword arguments. Written as the factory alone where there are no
-    options."""
+    """An object that you bring: `factory` is `package.module:object` or a registered name, called
+    with `options` as keyword arguments. Without options it is written as the factory alone."""
 
     factory: str
     options: dict[str, JsonValue] = Field(default_factory=dict)
@@ -99,7 +97,7 @@ class OwnObject(Value):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """The schema of both forms, for editors."""
+        """Return the schema of both forms, for editors."""
         return {"anyOf": [{"type": "string"}, handler(core_schema)]}
 
     @model_serializer
@@ -108,20 +106,21 @@ class OwnObject(Value):
 
 
 Address = Annotated[str, PlainSerializer(show_address, when_used="json")]
-"""An address; what is written of it as JSON is what may be shown."""
+"""An address; as JSON it is written without user and query."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromOthers:
-    """Whether a settings field may come from what anybody may have made.
+    """Whether a settings field may be set by files from others.
 
-    From the head of a cassette it is `taken`, as it decides what is asked; `unneeded` in a replay;
-    `held`, as it starts, imports, reads or writes something. A field without a mark has that of the
-    field around it; the outermost, and paths, are `held`. `options` are those of a group that may
-    be chosen nevertheless; None: all.
+    In the head of a cassette, a field is `taken` if it decides what is requested, `unneeded` in a
+    replay, or `held` because it starts, imports, reads or writes something. A field without a mark
+    inherits that of the enclosing field; outermost fields and paths are `held`. `options` are those
+    of a group that may be chosen nevertheless; None: all.
 
-    A `row` of a dataset may set only a field that is marked itself: to any value, or to one that is
-    at most the configured one (`lower`), or the value of the field of this name beside it."""
+    A `row` of a dataset may set only fields marked themselves: to any value, to at most the
+    configured value (`lower`), or to at most the value of the sibling field of this name.
+    """
 
     rule: Literal["taken", "unneeded", "held"]
     options: frozenset[str] | None = frozenset()
@@ -130,8 +129,8 @@ class FromOthers:
 
 @dataclass(frozen=True, slots=True)
 class CodeMark:
-    """Marks a settings field that names what is imported or started. Whatever the field around it
-    says, its keys are never taken from others, and no row sets them."""
+    """Marks a settings field that names what is imported or started. Whatever the enclosing field
+    allows, its keys are never taken from others, and no row sets them."""
 
 
 T = TypeVar("T")
@@ -150,7 +149,7 @@ _WIDEST = 60
 
 
 def as_frame(rows: Iterable[Row]) -> Frame:
-    """Rows as a frame. Raises ConfigError without pandas."""
+    """Return rows as a pandas frame. Raises ConfigError without pandas."""
     try:
         import pandas
     except ImportError:
@@ -161,7 +160,7 @@ def as_frame(rows: Iterable[Row]) -> Frame:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """Rows as a table of characters; texts are on one line, without control characters."""
+    """Format rows as a text table; cells are on one line, without control characters."""
     columns = {name: [name, *(_cell(row[name]) for row in rows)] for name in rows[0]}
     sides = {name: str.ljust if isinstance(rows[0][name], str) else str.rjust for name in columns}
     shown = (
@@ -172,7 +171,7 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def as_html(rows: Sequence[Row]) -> str:
-    """Rows as an HTML table; texts are escaped, and cannot turn the direction of what stands beside
+    """Format rows as an HTML table; texts are escaped and cannot change the text direction around
     them."""
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in rows[0])
     lines = ("".join(map(_html_cell, row.values())) for row in rows)
@@ -185,7 +184,7 @@ def _html_cell(value: object) -> str:
 
 
 def _cell(value: object) -> str:
-    # Scores are rounded down, never up to a threshold that they do not reach.
+    # Scores are rounded down, so that none seems to reach a threshold that it misses.
     text = (
         ""
         if value is None

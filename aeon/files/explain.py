@@ -1,5 +1,5 @@
-"""pydantic's errors about a document in its author's words: where, what is wrong, and what is
-allowed."""
+"""Explains pydantic's errors in the terms of a document's author: the place, the mistake, and what
+is allowed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MUST_BE = {
 
 
 class Mistake(NamedTuple):
-    """One error: `kind` is pydantic's name for it, `at_key` whether the key is what is wrong."""
+    """One error: `kind` is pydantic's name for it; `at_key`: the key itself is wrong."""
 
     place: Place
     text: str
@@ -39,11 +39,11 @@ class Mistake(NamedTuple):
     at_key: bool = False
 
     def position(self, document: LocatedYaml) -> Position:
-        """Where the mistake stands in its file."""
+        """Return the mistake's position in its file."""
         return document.key_position(self.place) if self.at_key else document.position(self.place)
 
     def sentence(self) -> str:
-        """The place, what is wrong there, and the value if it is a short one."""
+        """Return the place, the mistake, and the value if it is short."""
         where = f"{format_place(self.place)}: " if self.place else ""
         if (
             self.at_key
@@ -52,7 +52,7 @@ class Mistake(NamedTuple):
         ):
             return f"{where}{self.text}"
         if self.given is None:
-            return f"{where}{self.text}, and nothing is given"
+            return f"{where}{self.text}, but nothing is given"
         given = str(self.given).lower() if isinstance(self.given, bool) else str(self.given)[:60]
         if self.kind == "string_type":
             return f'{where}{self.text}: quote it if you mean the text "{given}"'
@@ -65,10 +65,10 @@ def explain(
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str] | None = None,
 ) -> Iterator[Mistake]:
-    """A mistake for each error of `model` in a value; `other_spellings` maps keys that people write
-    to those meant."""
+    """Yield a mistake for each error of `model` in a value; `other_spellings` maps keys that people
+    write to the right ones."""
     for details in error.errors(include_url=False):
-        # Of a list that is long enough each item is reported.
+        # For a list that is long enough, its items are reported instead.
         if details["type"] != "too_short" or not details["input"]:
             yield _explain_one(details, value, model, other_spellings or {})
 
@@ -111,8 +111,8 @@ def _unknown_key(given: str, allowed: Collection[str], other_spellings: Mapping[
 
 
 def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
-    """The part of pydantic's location that is in the document; it names members of unions, and
-    keys, too."""
+    """Return the part of pydantic's location that is in the document; pydantic also names members
+    of unions, and keys."""
     place: Place = ()
     for part in location:
         in_list = isinstance(value, list) and isinstance(part, int) and part < len(value)
@@ -146,7 +146,7 @@ def _is_of_kind(model: type[pydantic.BaseModel], value: JsonMapping) -> bool:
 def models_in(
     annotation: object, *, named: bool = False
 ) -> Iterator[tuple[type[pydantic.BaseModel], bool]]:
-    """The models that a field may hold, and whether it holds them by name."""
+    """Yield the models that a field may contain, and whether it contains them by name."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         yield annotation, named
         return
@@ -155,7 +155,7 @@ def models_in(
 
 
 def first_mistake(error: pydantic.ValidationError) -> str:
-    """The place and the message of pydantic's first error, for values that no person wrote."""
+    """Return the place and message of pydantic's first error, for values that no person wrote."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -1,5 +1,5 @@
-"""YAML read fast, by libyaml's parser, nested within bounds: on what is nested too deeply it ends
-the process."""
+"""Reads YAML fast with libyaml's parser, limiting the nesting: libyaml crashes the process if
+nesting is too deep."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class FastLoader(_Fast):  # type: ignore[misc]
     _depth = 0
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
-        """Count the levels; PyYAML calls this before it goes down to the next one."""
+        """Count a level; PyYAML calls this before it descends."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise yaml.YAMLError(TOO_DEEP)
 
     def ascend_resolver(self) -> None:
-        """Count the levels; PyYAML calls this when it comes up again."""
+        """Count a level; PyYAML calls this when it returns."""
         self._depth -= 1
 
 
 def refuse_excess(text: str) -> None:
-    """Raise YAMLError for a text of more than MAX_DEPTH levels or MAX_VALUES values, aliases
-    followed, and for none that is YAML: most readers would run out of memory, or never be done."""
+    """Raise YAMLError for text that is not YAML, or has more than MAX_DEPTH levels or, with aliases
+    followed, MAX_VALUES values: most readers would run out of memory or never finish."""
     node = yaml.compose(text, Loader=FastLoader)
     if node is not None:
         _count_values(node, {}, MAX_VALUES)
@@ -41,7 +41,7 @@ def refuse_excess(text: str) -> None:
 def _count_values(node: yaml.Node, known: dict[int, int], most: int) -> int:
     if id(node) in known:
         return known[id(node)]
-    known[id(node)] = most + 1  # until it is counted: a value within itself has no end
+    known[id(node)] = most + 1  # until it is counted: a value that contains itself is endless
     total = 1
     for item in node.value if isinstance(node, yaml.CollectionNode) else ():
         for part in item if isinstance(item, tuple) else (item,):
@@ -53,7 +53,7 @@ def _count_values(node: yaml.Node, known: dict[int, int], most: int) -> int:
 
 
 def read_yaml(path: Path) -> Any:
-    """The values of a YAML file, without positions. Raises OSError, and ValueError for what is no
+    """Read the values of a YAML file, without positions. Raises OSError, and ValueError for invalid
     YAML."""
     try:
         return yaml.load(read_linked_file(path), Loader=FastLoader)

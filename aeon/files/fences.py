@@ -1,5 +1,5 @@
-"""The tags between which prompts show data: each is named after its data, so that no data can name
-it."""
+"""The tags around data in prompts: each is named after its data, so that no data can contain its
+own tag."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from hashlib import sha256
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
 _SHIFTS = (54, 44, 34, 24, 14, 4)
-_CODE_LETTERS = 12  # 60 bits: a few tokens, and too many texts to try
+_CODE_LETTERS = 12  # 60 bits: a few tokens, and too many texts to search
 _TAG = re.compile(r"(</?[A-Za-z_][A-Za-z0-9_-]*)-[a-z2-7]{12}(?=[ >])")
 _OPENING = re.compile(r"<([A-Za-z_][A-Za-z0-9_-]*)-([a-z2-7]{12})( [^>\n]*)?>\n")
 
 
 def name_fence(label: str, text: str) -> str:
-    """The name of the tags around a text: `label-CODE`. CODE is twelve letters of the text's
+    """Return the name of the tags around a text: `label-CODE`. CODE is twelve letters of the text's
     SHA-256."""
     return f"{label}-{_code_of(text)}"
 
 
 def without_codes(prompt: str) -> str:
-    """The prompt as a person reads it, `<task>` for `<task-abcdefgh2345>`."""
+    """Return the prompt for readers, with `<task>` for `<task-abcdefgh2345>`."""
     return _TAG.sub(r"\1", prompt)
 
 
 def change_fenced(prompt: str, change: Callable[[str], str]) -> str:
-    """The prompt with `change` of all its texts, and with the tags that fences of the changed texts
-    have."""
+    """Apply `change` to all texts of a prompt, and rename the fences after the changed texts."""
     parts = []
     place = 0
     while opening := _OPENING.search(prompt, place):
@@ -55,8 +54,7 @@ def _code_of(text: str) -> str:
         # has many texts.
         letters = "".join([_PAIRS[bits >> shift & 1023] for shift in _SHIFTS])
         code = letters[:_CODE_LETTERS]
-        # Somebody may have searched for a text that names its own code; the next one they do not
-        # know.
+        # Somebody may have found a text that contains its own code; they cannot know the next one.
         if code not in text:
             return code
         content += b"."

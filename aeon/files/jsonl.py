@@ -1,5 +1,5 @@
-"""JSON Lines: a file of one JSON object a line, as a journal with each line on disk before the next
-thing happens."""
+"""JSON Lines: a file with one JSON object per line, and a journal that writes each line to disk
+before the program continues."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from aeon.files.text import (
 
 
 def encode_line(value: JsonMapping) -> bytes:
-    """An object as a line. Raises ValueError for a number that JSON does not have."""
+    """Encode an object as a line. Raises ValueError for a number that JSON does not have."""
     return encode_json(value) + b"\n"
 
 
 class JsonLines:
-    """Appends JSON objects to a file, a line each, written through at once, from any thread; after
-    `close` they are dropped. Raises ArtefactError when the file cannot be opened."""
+    """Appends JSON objects to a file, one per line, written through at once, from any thread; after
+    `close` they are dropped. Raises ArtefactError if the file cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -39,11 +39,11 @@ class JsonLines:
             self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error, IN_RUN) from error
-        lock_file(self._file)  # so that others see that it is written
+        lock_file(self._file)  # shows other processes that it is being written
 
     def write(self, value: JsonObject) -> None:
-        """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is
-        in the file."""
+        """Append one line. Raises ArtefactError if it cannot be written completely; then none of it
+        is in the file."""
         line = mask(encode_json(value, compact=True)) + b"\n"
         with self._lock:
             if self._file.closed:
@@ -66,16 +66,15 @@ class JsonLines:
 
 
 def read_lines(path: Path) -> Iterator[JsonObject]:
-    """The objects of a journal, in the order they were written; a last line cut off by a crash is
-    left out. Raises OSError for a file that cannot be read, ValueError for another line that is not
-    JSON."""
+    """Yield the objects of a journal, in the order written; a last line cut off by a crash is left
+    out. Raises OSError for an unreadable file, ValueError for any other line that is not JSON."""
     lines = read_linked_file(path).split(b"\n")
     yield from map(decode_line, lines[:-1])
 
 
 def decode_line(line: bytes) -> Any:
-    """The value of a line, by a decoder that is three times as fast as the standard one, which has
-    lone surrogates left to read. Raises ValueError for what is not JSON."""
+    """Decode a line with a decoder three times as fast as the standard one, which remains the
+    fallback for lone surrogates. Raises ValueError for invalid JSON."""
     from pydantic_core import from_json  # not for the files that a start reads
 
     try:

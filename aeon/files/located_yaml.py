@@ -1,5 +1,4 @@
-"""YAML and JSON files with the position of each value, so that a message about a value can name its
-line."""
+"""Reads YAML and JSON files with the position of each value, so that messages can name its line."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from aeon.files.pinned import read_named
 from aeon.files.text import MAX_DEPTH, MAX_VALUES, TOO_DEEP, Place
 
 MAX_CHARACTERS = 2_000_000
-"""How long a file may be."""
+"""Most characters of a file."""
 
 _TAG = "tag:yaml.org,2002:"
 _TOO_MANY = f"more than {MAX_VALUES} values, once aliases and merge keys are followed: write less"
@@ -36,14 +35,14 @@ _CORE = (
 
 
 class Position(NamedTuple):
-    """Where something stands in a file; line and column from 1."""
+    """A position in a file; line and column count from 1."""
 
     line: int
     column: int
 
 
 class LongestList(NamedTuple):
-    """How many entries a list at the top of a file may have, and what a message says of that."""
+    """The most entries of a top-level list in a file, and the hint in a message about it."""
 
     key: str
     most: int
@@ -74,9 +73,8 @@ class _TooMuch(yaml.MarkedYAMLError):
 
 
 class _CoreSchema:
-    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf`
-    numbers. What is too much of is refused as soon as it is read, since reading on is what takes
-    long."""
+    """YAML 1.2's core schema, as editors read it: dates, `yes` and `12:30` are text, `.nan` and
+    `.inf` numbers. Excess is refused as soon as it is read, because reading on takes long."""
 
     longest: LongestList | None = None
     _top_key = ""
@@ -84,8 +82,8 @@ class _CoreSchema:
     _read = 0
 
     def descend_resolver(self, parent: yaml.Node | None, index: Any) -> None:
-        """Count the next key or value. Raises YAMLError when there are too many, or it is nested
-        too deeply."""
+        """Count the next key or value. Raises YAMLError if there are too many, or it is nested too
+        deeply."""
         super().descend_resolver(parent, index)  # type: ignore[misc]
         self._level += 1
         self._read += 1
@@ -113,16 +111,16 @@ class _CoreSchema:
         return self.peek_event().start_mark  # type: ignore[attr-defined]
 
     def construct_whole_number(self, node: yaml.ScalarNode) -> int:
-        """010 is ten, 0o10 is eight."""
+        """Read a whole number: 010 is ten, 0o10 is eight."""
         return int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
 
 
 class _PositionLoader(_CoreSchema, yaml.SafeLoader):
-    """Says in a few words what is wrong, and where."""
+    """The loader with short error messages and positions."""
 
 
 class _FastPositionLoader(_CoreSchema, FastLoader):
-    """Is ten times as fast, on libyaml's parser."""
+    """The loader on libyaml's parser, ten times as fast."""
 
 
 _KNOWN = ("bool", "float", "null", "str", "seq", "map")
@@ -138,10 +136,10 @@ for _loader in (_PositionLoader, _FastPositionLoader):
 
 
 class LocatedYaml:
-    """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError,
-    naming file and line; also for a key that stands twice, more than `MAX_CHARACTERS`, `MAX_VALUES`
-    values or `MAX_DEPTH` levels, and a list that is longer than `longest` says. `data` is what is
-    in the file, where that has been read already."""
+    """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError with
+    file and line, also for a repeated key, more than `MAX_CHARACTERS`, `MAX_VALUES` values or
+    `MAX_DEPTH` levels, and a list longer than `longest` allows. `data` is the content of the file
+    if it has been read already."""
 
     def __init__(
         self, path: Path, data: bytes | None = None, longest: LongestList | None = None
@@ -159,11 +157,12 @@ class LocatedYaml:
             raise UnreadableFile(path, TOO_DEEP) from None
 
     def key_position(self, place: Place) -> Position:
-        """The position of the key of the entry at `place`; of its value where it has no key."""
+        """Return the position of the key of the entry at `place`; of its value if it has no key."""
         return self._keys.get(place) or self.position(place)
 
     def position(self, place: Place) -> Position:
-        """Where the value at `place` begins, or the nearest one around it that is known."""
+        """Return the start of the value at `place`, or of the nearest enclosing value that is
+        known."""
         while place and place not in self._values:
             place = place[:-1]
         return self._values.get(place, Position(1, 1))
@@ -176,8 +175,8 @@ class LocatedYaml:
             raise UnreadableFile(
                 self.path, f"not JSON: {getattr(error, 'msg', error)}", position
             ) from error
-        with suppress(yaml.YAMLError):  # what YAML cannot read of JSON has no positions
-            # JSON has tabs only between its tokens, where YAML wants blanks.
+        with suppress(yaml.YAMLError):  # JSON that YAML cannot read has no positions
+            # JSON has tabs only between tokens, where YAML needs blanks.
             self._compose(text.replace("\t", " "))
         return value
 
@@ -192,8 +191,8 @@ class LocatedYaml:
             raise UnreadableFile(self.path, problem, position, hint=_HINT) from error
 
     def _compose(self, text: str) -> tuple[Any, yaml.Node | None]:
-        """A loader and the node of the whole text, read anew for what is wrong with what the fast
-        loader refuses."""
+        """Return a loader and the node of the whole text; if the fast loader refuses it, read it
+        again for a precise error."""
         loader: Any = _FastPositionLoader(text)
         loader.longest = self._longest
         try:
@@ -215,8 +214,8 @@ class LocatedYaml:
         return node
 
     def _locate(self, node: yaml.Node, place: Place) -> None:
-        """Note the positions of a node and its parts, aliases followed; an alias of what is around
-        it is too deep."""
+        """Record the positions of a node and its parts, following aliases; an alias of an enclosing
+        node is too deep."""
         position = _position(node)
         if len(place) > MAX_DEPTH:
             raise UnreadableFile(self.path, TOO_DEEP, position)
@@ -230,7 +229,7 @@ class LocatedYaml:
             for key, value in node.value:
                 inner = (*place, str(key.value))
                 if first := self._keys.get(inner):
-                    problem = f"`{key.value}` stands here again; it is on line {first.line} already"
+                    problem = f"`{key.value}` is repeated here; it is already on line {first.line}"
                     raise UnreadableFile(self.path, problem, _position(key))
                 self._keys[inner] = _position(key)
                 self._locate(value, inner)

@@ -1,5 +1,5 @@
-"""Files that were read, and looked at, before they are used: from then on they are what they were,
-whatever becomes of them on the disk."""
+"""Pinned files: read and reviewed before they are used. From then on their content is fixed,
+whatever happens on the disk."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from aeon.domain.errors import ConfigError
 _WRITTEN_BY_PROGRAMS = frozenset({".db", ".log", ".sqlite", ".sqlite3"})
 _BETWEEN_WORDS = re.compile(r"[\s'\"=:;|&()<>\[\]{},]+")
 UNTRUSTED_HINT = (
-    "`aeon trust` shows what you have trusted, and asks again. It finds what is named in "
+    "`aeon trust` shows what you have trusted, and asks again. It finds files named in "
     "plain words within the "
-    "project; all else has to be given on the command line."
+    "project; give everything else on the command line."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The `files` of a folder, by their names below it. Of `folders`, absolute, nothing else is
-    read. With `open_to`, nothing else at all is read as configuration or imported, but below the
-    folders and files that it names."""
+    """The `files` of a folder, by name relative to it. From `folders` (absolute), nothing else is
+    read. With `open_to`, nothing else at all is read as configuration or imported, except below the
+    folders and files in it."""
 
     root: Path
     files: Mapping[str, bytes]
@@ -32,7 +32,7 @@ class Pinned:
     open_to: tuple[Path, ...] | None = None
 
     def name_of(self, place: Path) -> str:
-        """The name of a path below the root; empty for another path."""
+        """Return the name of a path relative to the root; empty for a path outside it."""
         return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else ""
 
 
@@ -40,28 +40,28 @@ _pinned: dict[Path, Pinned] = {}
 
 
 def pin(pinned: Pinned) -> None:
-    """Take the files of a folder as they are given here, for as long as this process lives."""
+    """Use the given contents of a folder's files for the life of this process."""
     _pinned[pinned.root] = pinned
 
 
 def unpin_all() -> None:
-    """Take everything from the disk again."""
+    """Read everything from the disk again."""
     _pinned.clear()
 
 
 def list_pinned() -> tuple[Pinned, ...]:
-    """What is pinned, for another process to pin too."""
+    """Return everything pinned, so that another process can pin it too."""
     return tuple(_pinned.values())
 
 
 def find_closed_folder() -> Pinned | None:
-    """The folder besides whose files nothing is read, if there is one."""
+    """Return the folder outside whose pinned files nothing is read, if there is one."""
     return next((pinned for pinned in _pinned.values() if pinned.open_to is not None), None)
 
 
 def read_file(path: Path, within: Path | None = None) -> bytes:
-    """What is in a file of configuration, looked for as one `within` a folder. Raises OSError;
-    ConfigError for a file that is none of those that were pinned, where only those are read."""
+    """Read a configuration file, found as one `within` a folder. Raises OSError; raises ConfigError
+    for a file that is not pinned, if only pinned files may be read."""
     place = Path(os.path.normpath(path.absolute()))
     for pinned in _pinned.values():
         data = pinned.files.get(pinned.name_of(place))
@@ -77,8 +77,8 @@ def read_file(path: Path, within: Path | None = None) -> bytes:
 
 
 def read_named(path: Path) -> bytes:
-    """What is in a file that a person or a configuration names: as it was pinned, else as it is.
-    Raises OSError."""
+    """Read a file that the user or a configuration names, as pinned, else from the disk. Raises
+    OSError."""
     place = Path(os.path.normpath(path.expanduser().absolute()))
     for pinned in _pinned.values():
         data = pinned.files.get(pinned.name_of(place))
@@ -88,8 +88,8 @@ def read_named(path: Path) -> bytes:
 
 
 def check_program(command: Iterable[str], directory: Path) -> None:
-    """Raise ConfigError when a file of a closed folder that a command names is not as it was
-    pinned."""
+    """Raise ConfigError if a command names a file of a closed folder that differs from the pinned
+    one."""
     pinned = find_closed_folder()
     if pinned is None:
         return
@@ -104,13 +104,13 @@ def check_program(command: Iterable[str], directory: Path) -> None:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a command or of an override's value that may name something."""
+    """Return the words of a command or an override's value that may name something."""
     return [word for word in _BETWEEN_WORDS.split(text) if word]
 
 
 def words_as_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
-    """The files, absolute, that words of texts name from a folder, as they are or as Python
-    modules; but for data that programs write."""
+    """Yield the absolute paths of files that words of texts name from a folder, directly or as
+    Python modules, except data that programs write."""
     places = tuple(folders)
     for word in dict.fromkeys(word for text in texts for word in split_words(text)):
         stem = word.replace(".", "/")

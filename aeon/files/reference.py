@@ -1,4 +1,4 @@
-"""Objects of a person's own: named in the configuration as `package.module:object`, or by the name
+"""Objects that you bring: named in the configuration as `package.module:object`, or by the name
 under which an installed package registers them (an entry point)."""
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def load_object(key: str, reference: str, kind: str, group: str = "") -> Any:
-    """Import what `reference` names: `package.module:object`, the working directory being searched
-    last, or a name that an installed package registers under `group`. `key` and the `kind` that is
-    wanted are for the message. Raises ConfigError for another form, and for what is not there or
+    """Import the object `reference`: `package.module:object`, with the working directory searched
+    last, or a name that an installed package registers under `group`. `key` and the required `kind`
+    are for messages. Raises ConfigError for another form, and for an object that is missing or
     cannot be imported."""
     named = f"{key}={reference}"
     module, _, path = reference.partition(":")
@@ -33,8 +33,7 @@ def load_object(key: str, reference: str, kind: str, group: str = "") -> Any:
         return _load_registered(named, reference, kind, group)
     if not module or not path:
         raise ConfigError(f"{named}: write package.module:{kind}")
-    # A console script does not see the folder it is started in, and that is where a person's own
-    # modules are.
+    # A console script does not search the folder it is started in, where your own modules are.
     if "" not in sys.path:
         search_for_modules(Path.cwd())
     return _import_attribute(named, module, path)
@@ -48,8 +47,8 @@ def call_factory(
     hint: str = "",
     passes: tuple[type[AeonError], ...] = (),
 ) -> Any:
-    """What a person's own factory makes of the arguments and options. `named` is its key and
-    reference. Raises ConfigError for whatever goes wrong in it, but for errors of `passes`."""
+    """Call a custom factory with the arguments and options and return its result. `named` is its
+    key and reference. Raises ConfigError for every failure in it, except errors in `passes`."""
     if not callable(factory):
         raise ConfigError(
             f"{named}: it is of type {type(factory).__name__}, which cannot be called", hint=hint
@@ -59,15 +58,15 @@ def call_factory(
             return factory(*arguments, **(options or {}))
     except passes:
         raise
-    except (Exception, SystemExit) as error:  # a factory of any make may fail in any way
+    except (Exception, SystemExit) as error:  # a foreign factory may fail in any way
         problem = f"{named}: cannot be made: {type(error).__name__}: {error}"
         raise ConfigError(problem, hint=hint) from error
 
 
 @cache
 def find_registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """What installed packages register under a group, by name. A folder in which the program was
-    started registers nothing: it may be a stranger's."""
+    """Return what installed packages register under a group, by name. The folder in which the
+    program was started registers nothing: it may belong to a stranger."""
     from importlib.metadata import distributions  # takes time, and few programs use it
 
     here = Path.cwd().resolve()
@@ -81,8 +80,8 @@ def find_registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def load_entry(named: str, entries: tuple[EntryPoint, ...]) -> Any:
-    """Import what an installed package registers. Raises ConfigError when it cannot be imported,
-    and where several packages register different things under one name."""
+    """Import an object that an installed package registers. Raises ConfigError if it cannot be
+    imported, and if several packages register different objects under one name."""
     if len({entry.value for entry in entries}) > 1:
         several = ", ".join(f"{_package_of(entry)} ({entry.value})" for entry in entries)
         raise ConfigError(f"{named}: several packages register this name: {several}")
@@ -91,8 +90,8 @@ def load_entry(named: str, entries: tuple[EntryPoint, ...]) -> Any:
 
 
 def search_for_modules(folder: Path) -> None:
-    """Put a folder last in `sys.path`, unless just some of its files are trusted. Nothing else
-    changes that list."""
+    """Append a folder to `sys.path`, unless only some of its files are trusted. Nothing else
+    changes `sys.path`."""
     if not search_trusted_modules(folder) and str(folder) not in sys.path:
         sys.path.append(str(folder))
 

@@ -1,5 +1,4 @@
-"""Where the packaged configuration, prompts and schemas are, in a checkout and in an installed
-wheel alike."""
+"""Locates the packaged configuration, prompts and schemas, in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @cache
 def resource_root() -> Path:
-    """The folder that holds `conf/`, `prompts/` and `schemas/`."""
+    """Return the folder with `conf/`, `prompts/` and `schemas/`."""
     checkout = _PACKAGE.parent
     if (checkout / "pyproject.toml").is_file() and (checkout / "conf").is_dir():
         return checkout
@@ -25,8 +24,8 @@ def resource_root() -> Path:
 
 
 def list_pages() -> dict[str, Path]:
-    """The pages of the documentation by the names that `aeon docs` takes: README and pages by their
-    own, decisions by their numbers."""
+    """Return the documentation pages by the names that `aeon docs` accepts: README and pages by
+    their own, decisions by number."""
     root = resource_root()
     pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
     decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
@@ -34,15 +33,15 @@ def list_pages() -> dict[str, Path]:
 
 
 def find_meant(folder: Path, name: str, is_usable: Callable[[Path], bool]) -> Path | None:
-    """The folder that was probably meant by one that holds nothing of use: `name` in it, the folder
-    around it, or `name` beside it, whichever is usable first; None when none is."""
+    """Return the folder that was probably meant instead of an unusable one: `name` in it, its
+    parent, or `name` next to it, whichever is usable first; None if none is."""
     around = Path(os.path.normpath(folder / ".."))
     places = (folder / name, around, around / name)
     return next((place for place in places if place.is_dir() and is_usable(place)), None)
 
 
 def digest_of_files(files: Mapping[str, Path]) -> str:
-    """SHA-256, hex, over the contents of files by name, in the order of their names."""
+    """Return the SHA-256 (hex) over the contents of files, in the order of their names."""
     total = hashlib.sha256()
     for name in sorted(files):
         content = read_file(files[name])

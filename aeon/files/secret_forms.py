@@ -1,5 +1,4 @@
-"""The forms that a secret may have in a text, and the values that are masked in all files of a
-run."""
+"""The forms of a secret in texts, and the values that are masked in all files of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from urllib.parse import quote, quote_plus
 from aeon.files.text import read_linked_file
 
 LEAST_LENGTH = 8
-"""Characters; a shorter value may be ordinary text, and is not looked for."""
+"""Characters; a shorter value may be ordinary text and is not searched for."""
 _masks: dict[bytes, bytes] = {}
 _NAMING = ("result.json", ".hydra/config.yaml")
 _MASKED = re.compile(r"\$\{oc\.env:(\w+)|\[value of (\w+)\]")
@@ -23,8 +22,8 @@ _LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 
 
 def secret_forms(value: str) -> set[str]:
-    """The value as it is, in JSON, in JSON inside that, in a URL, and in base64 wherever it
-    begins."""
+    """Return the value verbatim, in JSON, in JSON within JSON, in a URL, and in base64 at any
+    offset."""
     forms = {value}
     for _ in range(2):
         forms |= {
@@ -37,8 +36,8 @@ def secret_forms(value: str) -> set[str]:
 
 
 def _base64_forms(value: bytes) -> Iterator[str]:
-    """The value alone, and what is the same of it wherever it begins in a longer text: a character
-    is 6 bits."""
+    """Yield the value alone in base64, and its invariant part at any offset in a longer text: a
+    character is 6 bits."""
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(value).decode()
         for before in range(3):
@@ -49,8 +48,8 @@ def _base64_forms(value: bytes) -> Iterator[str]:
 
 
 def mask_value(name: str, value: str) -> None:
-    """Have files name a variable in place of its value from now on, whatever form the value has.
-    Paths that there are are not masked: files name them to be found."""
+    """Make files show a variable's name instead of its value from now on, in every form of the
+    value. Existing paths are not masked, because files need to name them."""
     if len(value) < LEAST_LENGTH or _is_path(value):
         return
     in_html = escape(value)
@@ -63,8 +62,8 @@ def mask_value(name: str, value: str) -> None:
 
 
 def find_masked_names(directory: Path) -> frozenset[str]:
-    """The variables whose values the files of a run in a directory have masked, as far as they are
-    there."""
+    """Return the variables whose values are masked in the files of a run's directory, as far as
+    these exist."""
     names = set[str]()
     for file in _NAMING:
         with suppress(OSError):
@@ -74,7 +73,7 @@ def find_masked_names(directory: Path) -> frozenset[str]:
 
 
 def mask_variables(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
-    """Mask the values of variables; returns the names of those that are not set."""
+    """Mask the values of variables. Returns the names of those that are not set."""
     found = sorted(names)
     for name in found:
         mask_value(name, environ.get(name, ""))
@@ -82,12 +81,12 @@ def mask_variables(names: Iterable[str], environ: Mapping[str, str]) -> list[str
 
 
 def unmask_all() -> None:
-    """Mask nothing any more."""
+    """Stop masking."""
     _masks.clear()
 
 
 def mask(data: bytes) -> bytes:
-    """The content of a file, masked."""
+    """Return the content of a file with masked values."""
     if not _masks:
         return data
     for form in sorted(_masks, key=len, reverse=True):
@@ -96,7 +95,7 @@ def mask(data: bytes) -> bytes:
 
 
 def mask_text(text: str) -> str:
-    """A text, masked."""
+    """Return a text with masked values."""
     if not _masks:
         return text
     return mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What this machine has run out of, told from an exception, with what helps."""
+"""Explains what this machine has run out of, from an exception, with advice."""
 
 from __future__ import annotations
 
@@ -31,20 +31,19 @@ _THREADS = (
 
 
 class Shortage(AeonError):
-    """The machine has run out of memory, threads, files or disk; answers stored until then can be
-    used again."""
+    """The machine has run out of memory, threads, files or disk; answers stored so far can be
+    reused."""
 
 
 def explain_defect(failure: BaseException) -> AeonError:
-    """An exception that nobody expected as one of Aeon's: a shortage of the machine, or a
-    defect."""
+    """Convert an unexpected exception to an AeonError: a shortage of the machine, or a defect."""
     _logger.debug("unexpected", exc_info=failure)
     message = f"{type(failure).__name__}: {failure}"
     return find_shortage(failure) or Unexpected(message, hint=_DEFECT)
 
 
 def find_shortage(error: BaseException | None) -> Shortage | None:
-    """The shortage that caused an exception, directly or through its chain of causes; None if none
+    """Return the shortage that caused an exception, directly or through its causes; None if none
     did."""
     for each in list_causes(error):
         if isinstance(each, Shortage):
@@ -61,7 +60,7 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
         return "there is not enough memory", _MEMORY
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "no more threads can be started", _THREADS
-    # By its name, since importing sqlite3 would slow a mistake on the command line down.
+    # By name, because importing sqlite3 would delay messages about command-line mistakes.
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL":
         return _OF_SYSTEM[errno.ENOSPC]
@@ -71,7 +70,7 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
 
 
 def _can_open(count: int) -> bool:
-    """Whether so many more files can be open at once."""
+    """Whether `count` more files can be open at once."""
     try:
         with ExitStack() as opened:
             for _ in range(count):

@@ -1,4 +1,4 @@
-"""What tools print goes to standard error: standard output belongs to the answer."""
+"""Sends the prints of tools to standard error: standard output belongs to the answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)
 
 
 class _Fork:
-    """`sys.stdout` from the first tool on: standard error for tools, what it was before for
-    everybody else."""
+    """`sys.stdout` from the first tool on: standard error for tools, the original for everything
+    else."""
 
     def __init__(self, usual: TextIO) -> None:
         self.usual = usual
@@ -24,8 +24,8 @@ class _Fork:
 
 @contextmanager
 def redirect_prints_to_stderr() -> Iterator[None]:
-    """What this context, with its coroutines and `asyncio.to_thread`, writes to `sys.stdout` goes
-    to `sys.stderr`. Threads and processes that a tool starts by itself are not covered."""
+    """Redirect this context's writes to `sys.stdout` to `sys.stderr`, including its coroutines and
+    `asyncio.to_thread`. Threads and processes that a tool starts itself are not covered."""
     if not isinstance(sys.stdout, _Fork):
         sys.stdout = cast(TextIO, _Fork(sys.stdout))
     token = _in_tool.set(True)

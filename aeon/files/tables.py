@@ -1,5 +1,4 @@
-"""The rows of JSON Lines, CSV and Parquet files, read one by one, and rows written as CSV or
-Parquet."""
+"""Reads rows of JSON Lines, CSV and Parquet files one by one, and writes rows as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from aeon.files.text import TOO_DEEP, is_too_deep
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 MOST_OF_A_CELL = 10_000_000
-"""The most characters of a cell of a Parquet file, which may unpack to any size."""
+"""Most characters of a cell in a Parquet file, which may unpack to any size."""
 _MOST_UNPACKED = 64_000_000  # bytes of a column
 _MOST_RATIO = 200  # to the bytes of the column in the file
 _LONGEST_CELL_OF_CSV = 2**31 - 1
@@ -26,8 +25,8 @@ _AT_ONCE = 1000
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """What each row of a file holds, with its line; in place of a row that cannot be read, a
-    ValueError that says why. Raises ConfigError for a file that cannot be read."""
+    """Yield each row of a file with its line number; for an unreadable row, a ValueError with the
+    reason. Raises ConfigError for an unreadable file."""
     read = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}.get(
         path.suffix.lower(), _read_json_lines
     )
@@ -69,18 +68,18 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """An object. Raises ValueError for a name that stands twice: readers differ in which of the two
-    they take."""
+    """Make an object from its members. Raises ValueError for a repeated name, because readers
+    differ in which value they use."""
     made: JsonObject = {}
     for name, value in pairs:
         if name in made:
-            raise ValueError(f"the name {name!r} stands twice in an object")
+            raise ValueError(f"the name {name!r} is repeated in an object")
         made[name] = value
     return made
 
 
 def load_unique(text: str) -> Any:
-    """JSON in which no object has a name twice, nested within bounds. Raises ValueError."""
+    """Parse JSON without repeated names in objects and with limited nesting. Raises ValueError."""
     try:
         value = json.loads(text, object_pairs_hook=_unique_members)
     except RecursionError:
@@ -92,9 +91,9 @@ def load_unique(text: str) -> Any:
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(_LONGEST_CELL_OF_CSV)
-    head = re.sub('"[^"]*"', "", next(_lines(path, ""), ""))  # a name in quotes may hold either
+    head = re.sub('"[^"]*"', "", next(_lines(path, ""), ""))  # a quoted name may contain either
     comma = max("\t;" if path.suffix.lower() == ".tsv" else ",;\t", key=head.count)
-    # Strict: else a quotation mark that is never closed would take all rows after it for one cell.
+    # Strict: otherwise an unclosed quotation mark would turn all later rows into one cell.
     reader = csv.reader(_lines(path, ""), delimiter=comma, strict=True)
     names = next(reader, [])
     if len(set(known := [name for name in names if name])) < len(known):
@@ -123,11 +122,11 @@ def _parquet() -> tuple[Any, Any]:
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
-    """Numbers and dates are texts, as in a table of text."""
+    """Yield the rows of a Parquet file, with numbers and dates as text as in a text table."""
     pyarrow, parquet = _parquet()
     try:
         texts, at_once = _check_unpacked(parquet.read_metadata(path), path)
-        # As a dictionary, a long text that many rows have is there once.
+        # In a dictionary, a long text shared by many rows is stored once.
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             rows = _rows_of_batches(file.iter_batches(batch_size=at_once), path)
             for number, given in enumerate(map(_without_nulls, rows), start=1):
@@ -146,8 +145,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
-    """The columns of texts, and how many rows may be unpacked at once. Raises ConfigError for a
-    column that unpacks to much more than is in the file."""
+    """Return the text columns, and how many rows may be unpacked at once. Raises ConfigError for a
+    column that unpacks to much more than its size in the file."""
     columns = [
         metadata.row_group(group).column(number)
         for group in range(metadata.num_row_groups)
@@ -173,7 +172,7 @@ def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
 
 
 def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[JsonObject]:
-    """The rows of batches, unpacked one after the other. Raises ConfigError for a cell that is too
+    """Yield the rows of batches, unpacked one by one. Raises ConfigError for a cell that is too
     long."""
     for batch in batches:
         for row in range(batch.num_rows):
@@ -186,7 +185,7 @@ def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[JsonObject]
 
 
 def _without_nulls(value: object) -> Any:
-    """A value without the members that only other rows of its column have."""
+    """Remove from a value the members that only other rows of its column have."""
     if not isinstance(value, dict):
         return value
     return {name: _without_nulls(member) for name, member in value.items() if member is not None}
@@ -196,8 +195,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[JsonMapping]) -> None:
-    """Write rows as CSV in UTF-8, with a header. A text that a spreadsheet would take for a formula
-    begins with an apostrophe, which shows it as it is."""
+    """Write rows as CSV in UTF-8 with a header. An apostrophe is put before text that a spreadsheet
+    would read as a formula, so that it is shown unchanged."""
     text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
     writer = csv.DictWriter(text, list(columns))
     writer.writeheader()
@@ -210,7 +209,7 @@ def _as_text(value: object) -> Any:
 
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, str], rows: Iterable[JsonMapping]) -> None:
-    """Write rows as Parquet; `columns` name each column's type. Raises ConfigError without the
+    """Write rows as Parquet; `columns` maps each column to its type. Raises ConfigError without the
     extra."""
     pyarrow, parquet = _parquet()
     schema = pyarrow.schema(

@@ -1,5 +1,5 @@
-"""Text and JSON in files: UTF-8 without lone surrogates, nesting within bounds, files that can be
-written, and locked."""
+"""Text and JSON in files: UTF-8 without lone surrogates, limited nesting, writable files, and
+locks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from typing import IO, Any, BinaryIO
 from aeon.domain.errors import ArtefactError, ConfigError, TaskTextError
 
 Place = tuple[str | int, ...]
-"""Where a value stands in a document: keys, and places in lists from 0."""
+"""A path to a value in a document: keys, and list positions from 0."""
 
 MAX_DEPTH = 200
-"""The most levels of objects and arrays in a value from outside; what writes results stops at
-255."""
+"""Most levels of objects and arrays in a value from outside; the writer of results stops at 255."""
 MAX_VALUES = 100_000
-"""How many values a YAML file may hold once its aliases and merge keys are followed."""
+"""Most values in a YAML file, with aliases and merge keys followed."""
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 
 def format_place(place: Place) -> str:
-    """A place as people write it: `calls.step[2].answer`."""
+    """Format a place for people: `calls.step[2].answer`."""
     text = ""
     for part in place:
         text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
@@ -33,7 +32,7 @@ def format_place(place: Place) -> str:
 
 
 def is_too_deep(value: object) -> bool:
-    """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself
+    """Whether a JSON value is nested more than MAX_DEPTH levels deep; a value that contains itself
     is."""
     level = [value]
     depth = -1
@@ -49,23 +48,22 @@ def is_too_deep(value: object) -> bool:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that its owner alone may read, with the folder it stands in, unless they
-    are there. Raises OSError."""
+    """Create an empty file that only its owner can read, and its folder, unless they exist. Raises
+    OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def create_like_folder(path: str, flags: int) -> int:
-    """Open a file, for `open(..., opener=...)`: one that is made may be read by whom its folder may
-    be read by."""
+    """Open a file, for `open(..., opener=...)`: a new file is readable by whoever can read its
+    folder."""
     folder = os.stat(os.path.dirname(path) or ".")  # noqa: PTH116, PTH120
     return os.open(path, flags, folder.st_mode & 0o666)
 
 
 def load_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError, for one that is nested too deeply for a reader
-    too."""
+    """Parse a JSON text. Raises ValueError, also for text nested too deeply to read."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -73,8 +71,7 @@ def load_json(text: str | bytes) -> Any:
 
 
 def read_regular_file(path: Path, most: int) -> bytes:
-    """What is in a file, at most one byte more than `most`. Raises OSError, for a link, a pipe or a
-    device too."""
+    """Read at most `most` + 1 bytes of a file. Raises OSError, also for a link, a pipe or a device."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -83,15 +80,14 @@ def read_regular_file(path: Path, most: int) -> bytes:
 
 
 def read_linked_file(path: Path) -> bytes:
-    """What is in a file, or in the one that a link leads to. Raises OSError, for a pipe or a device
-    too: a folder that somebody else made may have one in a file's place, and reading it would never
-    end."""
+    """Read a file, or the target of a link. Raises OSError, also for a pipe or a device: a
+    stranger's folder may have one in place of a file, and reading it would never end."""
     with open_linked_file(path) as file:
         return file.read()
 
 
 def open_linked_file(path: Path) -> BinaryIO:
-    """The same, open."""
+    """Open a file under the same conditions as `read_linked_file`."""
     file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -104,8 +100,8 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def decode_utf8(data: bytes, name: str) -> str:
-    """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the
-    first bad byte."""
+    """Decode bytes as UTF-8, without stripping or translating anything. Raises TaskTextError with
+    the offset of the first bad byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -116,8 +112,8 @@ def decode_utf8(data: bytes, name: str) -> str:
 
 
 def require_unicode(text: str, name: str) -> str:
-    """The text, if it can be written as UTF-8. Raises TaskTextError for what is no text or holds a
-    lone surrogate."""
+    """Return the text if it can be encoded as UTF-8. Raises TaskTextError for a value that is not
+    text or contains a lone surrogate."""
     if not isinstance(text, str):
         raise TaskTextError(f"{name} is no text but of the type {type(text).__name__}")
     try:
@@ -129,17 +125,17 @@ def require_unicode(text: str, name: str) -> str:
 
 
 def encode_json(value: object, *, indent: int | None = None, compact: bool = False) -> bytes:
-    """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as
-    its escape.
+    """Encode JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot
+    encode, becomes its escape.
 
-    `compact` leaves out the spaces of a text on one line, which takes a third of the time. Raises
+    `compact` leaves out the spaces of single-line text, which takes a third of the time. Raises
     ValueError for a number that JSON does not have.
     """
     if indent is not None or compact:
         from pydantic_core import PydanticSerializationError, to_json  # not for what a start reads
 
-        # Several times as fast as the standard encoder, which says what is wrong with what this one
-        # refuses.
+        # Several times as fast as the standard encoder, which explains what is wrong with values
+        # that this one refuses.
         with suppress(PydanticSerializationError):
             data = to_json(value, indent=indent)
             if b"NaN" not in data and b"Infinity" not in data:
@@ -157,7 +153,7 @@ IN_RUN = "Free space or choose a folder that can be written, for example hydra.r
 def unwritable_error(
     path: Path, error: OSError, hint: str = "Free space or choose another place."
 ) -> ArtefactError:
-    """What to raise when a file or folder cannot be written."""
+    """Return the error for a file or folder that cannot be written."""
     problem = (
         f"there is no folder {path.parent}"
         if isinstance(error, FileNotFoundError)
@@ -167,8 +163,8 @@ def unwritable_error(
 
 
 def lock_file(file: IO[bytes], *, shared: bool = False) -> bool | None:
-    """Lock an open file until it is closed. Returns False when another process holds it, and None
-    where there are no locks: not every system and disk has them."""
+    """Lock an open file until it is closed. Returns False if another process holds the lock, and
+    None if there are no locks: not every system and disk has them."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
@@ -182,13 +178,12 @@ def lock_file(file: IO[bytes], *, shared: bool = False) -> bool | None:
 
 @contextmanager
 def hold(path: Path, named: str, hint: str) -> Iterator[None]:
-    """Hold a file, which is made if it is not there, while the block lasts; `named` and `hint` are
-    for the message. Raises ConfigError when it cannot be written, and when another process holds
-    it."""
+    """Hold a file, which is created if it is missing, during the block; `named` and `hint` are for
+    messages. Raises ConfigError if it cannot be written, and if another process holds it."""
     try:
         file = path.open("ab")
         is_held = lock_file(file) is False
-        # Another process may have put a new file in its place before it let go of the old one.
+        # Another process may have replaced the file before it released the old one.
         is_held |= os.fstat(file.fileno()).st_ino != path.stat().st_ino
     except OSError as error:
         if isinstance(error, FileNotFoundError):

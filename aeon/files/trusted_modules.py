@@ -1,5 +1,5 @@
-"""Modules of a folder of which just some files are trusted: imported from the bytes that were
-looked at, or refused."""
+"""Modules of a folder of which only some files are trusted: imported from the reviewed bytes, or
+refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from aeon.files.pinned import find_closed_folder
 
 
 def search_trusted_modules(folder: Path) -> bool:
-    """Search the pinned files of the closed folder that a folder is in, last of all; False when it
-    is in none."""
+    """Search the pinned files of the closed folder that contains `folder`, after everything else;
+    False if none contains it."""
     pinned = find_closed_folder()
     if pinned is None or not folder.resolve().is_relative_to(pinned.root):
         return False
@@ -26,11 +26,11 @@ def search_trusted_modules(folder: Path) -> bool:
 
 
 class UntrustedModule(ModuleNotFoundError):
-    """A module of a closed folder that the person has not trusted."""
+    """A module of a closed folder that the user has not trusted."""
 
 
 class _TrustedModules(MetaPathFinder):
-    """Finds the modules of a closed folder among its pinned files, and none on the disk."""
+    """Finds modules of a closed folder among its pinned files, never on the disk."""
 
     def find_spec(
         self,
@@ -38,7 +38,7 @@ class _TrustedModules(MetaPathFinder):
         path: Sequence[str] | None = None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """How a module is loaded; None for one that the folder does not have."""
+        """Return how to load a module; None if the folder does not have it."""
         pinned = find_closed_folder()
         if pinned is None:
             return None
@@ -59,16 +59,16 @@ _TRUSTED = _TrustedModules()
 
 
 class _PinnedSource(SourceLoader):
-    """Compiles a module from its bytes; what somebody left compiled beside it is not used."""
+    """Compiles a module from its bytes; compiled files next to it are ignored."""
 
     def __init__(self, path: Path, data: bytes) -> None:
         self._path = path
         self._data = data
 
     def get_filename(self, fullname: str) -> str:  # noqa: ARG002
-        """Where the module was read."""
+        """Return the module's original path."""
         return str(self._path)
 
     def get_data(self, path: str | bytes) -> bytes:  # noqa: ARG002
-        """The source."""
+        """Return the source."""
         return self._data

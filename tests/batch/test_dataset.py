@@ -259,7 +259,7 @@ def test_a_cell_of_json_with_a_name_twice_makes_its_row_invalid(tmp_path: Path) 
     path = tmp_path / "d.csv"
     path.write_text('task,overrides\na,"{""mode"": ""core"", ""mode"": ""auto""}"\nb,\n')
     first, second = open_dataset(path, BatchColumns(), Common()).rows()
-    assert "the name 'mode' stands twice" in first.problem
+    assert "the name 'mode' is repeated" in first.problem
     assert not second.problem
 
 

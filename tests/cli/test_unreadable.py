@@ -18,7 +18,7 @@ QUIET = ("provider=simulated", "progress=none", "experiment=quick")
         (b"# fine\nbase: [\n", "ttl/mine.yaml:3: expected the node content"),
         (
             b"base: 3\nlimit: 9\nbase: 4\n",
-            "ttl/mine.yaml:3: `base` stands here again; it is on line 1 already",
+            "ttl/mine.yaml:3: `base` is repeated here; it is already on line 1",
         ),
         (b"# fine\nbase: 3 # \xe9\n", "ttl/mine.yaml:2: not UTF-8 text"),
         (b"base: 3\n\x00", "ttl/mine.yaml:1: not YAML: unacceptable character"),

@@ -63,7 +63,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["my.yaml", "my.json"])
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match=r":2: `a` stands here again; it is on line 1 already"):
+    with pytest.raises(ConfigError, match=r":2: `a` is repeated here; it is already on line 1"):
         read(tmp_path, '{"b": {"a": 1,\n"a": 2}}', name)
 
 

@@ -59,7 +59,7 @@ def test_a_row_with_a_name_twice_is_a_problem_of_its_own(tmp_path: Path) -> None
     path.write_text('{"task": "a", "overrides": {"mode": "core", "mode": "auto"}}\n{"task": "b"}\n')
     [(_, first), (_, second)] = read_rows(path)
     assert isinstance(first, ValueError)
-    assert "the name 'mode' stands twice" in str(first)
+    assert "the name 'mode' is repeated" in str(first)
     assert second == {"task": "b"}
 
 

@@ -348,7 +348,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
             r"contains: must not be empty",
         ),
         ("seed: -1", 1, r"seed: .* greater than or equal to 0"),
-        ("seed: 1\nseed: 2", 2, r"`seed` stands here again; it is on line 1 already"),
+        ("seed: 1\nseed: 2", 2, r"`seed` is repeated here; it is already on line 1"),
         ("calls:\n  *: {text: x}", 2, "expected alphabetic or numeric"),
         ("calls: [", 1, "expected"),
         (

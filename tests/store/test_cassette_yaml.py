@@ -73,7 +73,7 @@ def test_an_answer_of_a_tool_comes_back() -> None:
         ("a: [1", "expected ',' or ']'"),
         ("a: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
         ("a: !!binary aGk=", "could not determine a constructor"),
-        ("provenance: 1", "stands here again"),
+        ("provenance: 1", "is repeated here"),
     ],
     ids=[
         *("empty", "number", "text", "bomb", "merges", "loop", "deep", "broken", "object"),

@@ -1,5 +1,5 @@
-"""The text of a document, extracted in a process of its own: the document on standard input, JSON on
-standard output. It is run by its path, and imports nothing of Aeon."""
+"""Extracts the text of a document in a separate process: the document on standard input, JSON on
+standard output. It is run by its path and imports nothing of Aeon."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CHUNK = 65_536
 
 
 def limit_resources(memory_bytes: int, seconds: int) -> None:
-    """Give this process no more memory and time than a document needs, where the system can."""
+    """Limit this process to the memory and time that a document needs, if the system can."""
     try:
         import resource  # not on every system
     except ImportError:
         return
     bounds = (
         (resource.RLIMIT_AS, memory_bytes, memory_bytes),
-        # The first bound ends it by a signal that tells why.
+        # The soft limit ends it by a signal that shows the reason.
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_CORE, 0, 0),
     )
@@ -35,7 +35,7 @@ def limit_resources(memory_bytes: int, seconds: int) -> None:
 
 
 def read_pdf(content: bytes, most: int) -> JsonObject:
-    """The text of a PDF, page by page, until there is enough of it."""
+    """Extract the text of a PDF, page by page, up to `most` characters."""
     from pypdf import PdfReader
 
     pages = PdfReader(io.BytesIO(content)).pages
@@ -52,7 +52,7 @@ def read_pdf(content: bytes, most: int) -> JsonObject:
 
 
 def read_docx(content: bytes, most: int, most_unpacked: int) -> JsonObject:
-    """The text of a Word document as Markdown."""
+    """Extract the text of a Word document as Markdown."""
     unpack(content, most_unpacked)
     from markitdown import StreamInfo
     from markitdown.converters import DocxConverter
@@ -63,7 +63,7 @@ def read_docx(content: bytes, most: int, most_unpacked: int) -> JsonObject:
 
 
 def unpack(content: bytes, most: int) -> None:
-    """Read all parts of an archive once, counting: its directory may lie about their sizes. Raises
+    """Read all parts of an archive once and count bytes: its directory may lie about sizes. Raises
     ValueError."""
     size = 0
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -81,7 +81,7 @@ def _read_parts(archive: zipfile.ZipFile) -> Iterator[bytes]:
 
 
 def read_html(content: bytes, most: int) -> JsonObject:
-    """The text of an HTML page as Markdown."""
+    """Extract the text of an HTML page as Markdown."""
     from markitdown import StreamInfo
     from markitdown.converters import HtmlConverter
 
@@ -90,17 +90,18 @@ def read_html(content: bytes, most: int) -> JsonObject:
 
 
 def shorten(text: str, most: int) -> JsonObject:
-    """At most so many characters of a text, and how many are left out."""
+    """Return at most `most` characters of a text, and a note of how many are left out."""
     left_out = len(text) - most
     return {"text": text[:most], "cut": f"{left_out:,} more are left out" if left_out > 0 else ""}
 
 
 def main() -> None:
-    """Extract: `KIND CHARACTERS UNPACKED_BYTES MEMORY_BYTES SECONDS`, each the most of it."""
+    """Extract a document; the arguments are `KIND CHARACTERS UNPACKED_BYTES MEMORY_BYTES SECONDS`,
+    of which the last four are maxima."""
     kind = sys.argv[1]
     most, most_unpacked, memory_bytes, seconds = map(int, sys.argv[2:])
     limit_resources(memory_bytes, seconds)
-    # Readers write a line for each oddity of a broken document.
+    # Readers log every oddity of a broken document.
     logging.disable()
     content = sys.stdin.buffer.read()
     readers: dict[str, Callable[[], JsonObject]] = {
@@ -110,9 +111,9 @@ def main() -> None:
     }
     try:
         found = readers[kind]()
-    except (MemoryError, SystemError):  # there may be none left to say so
+    except (MemoryError, SystemError):  # there may be no memory left to report it
         raise
-    except Exception as error:  # a parser fails in many ways on what is broken
+    except Exception as error:  # a parser can fail in many ways on broken input
         found = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
     sys.stdout.buffer.write(json.dumps(found).encode())
 

@@ -1,5 +1,5 @@
-"""The text of a document that somebody else may have made: extracted in a process of its own, with
-limits on its memory and its time."""
+"""Extracts the text of a document, which may come from a stranger, in a separate process with
+limits on memory and time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "html": ("markitdown",),
 }
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
-# Libraries of numbers that the converter imports reserve memory for each thread.
+# The converter imports numeric libraries that reserve memory for each thread.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _OUT_OF_MEMORY = ("MemoryError", "SystemError")
-"""How Python ends without memory; the second where what is written in C gets none."""
+"""How Python ends without memory; the second if C code gets none."""
 _SIMPLER = "Save it again as a PDF or as plain text, and give that."
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """What reading a document may take: memory, seconds of computing, seconds in all, and what its
-    parts may unpack to."""
+    """Limits for reading a document: memory in bytes, CPU seconds, seconds in total, and the
+    unpacked size of its parts."""
 
     memory_bytes: int = 2 * 2**30
     seconds: int = 60
@@ -47,13 +47,13 @@ _LIMITS = ExtractionLimits()
 def extract_text(
     kind: FileKind, content: bytes, most: int, limits: ExtractionLimits = _LIMITS
 ) -> str:
-    """The text of a document, at most `most` characters of it, with a note of what was cut. Raises
-    UnusableFile for a document that cannot be read, has no text, or takes more than its limits, and
-    where what reads it is not installed."""
+    """Extract at most `most` characters of a document's text, with a note of what was cut. Raises
+    UnusableFile for a document that cannot be read, has no text, or exceeds its limits, and if its
+    reader is not installed."""
     if kind.name not in _NEEDED:
         raise UnusableFile(
             f"it is {kind.noun}, of which no text is extracted",
-            "Leave input_as away: a model that takes such files is given the file itself.",
+            "Leave out input_as: a model that accepts such files gets the file itself.",
         )
     missing = [name for name in _NEEDED[kind.name] if find_spec(name) is None]
     if missing:
@@ -68,15 +68,15 @@ def extract_text(
     text = str(found["text"])
     if not text.strip():
         raise UnusableFile(
-            f"it is {kind.noun} without any text in it, as one that was scanned",
-            "Leave input_as away, so that the model is given its pages, or make its text with OCR.",
+            f"it is {kind.noun} without any text, such as a scan",
+            "Leave out input_as, so that the model gets its pages, or make its text with OCR.",
         )
-    # What a broken font names as a character may be half of one.
+    # A character that a broken font names may be half of one.
     return _note_cut(text.encode("utf-8", "replace").decode(), found.get("cut", ""))
 
 
 def shorten_text(text: str, most: int) -> str:
-    """At most `most` characters of a text, with a note of how many were cut."""
+    """Return at most `most` characters of a text, with a note of how many were cut."""
     left_out = len(text) - most
     return _note_cut(text[:most], f"{left_out:,} more are left out" if left_out > 0 else "")
 
@@ -88,7 +88,7 @@ def _note_cut(text: str, cut: str) -> str:
 def _run_child(
     kind: FileKind, content: bytes, most: int, limits: ExtractionLimits
 ) -> subprocess.CompletedProcess[bytes]:
-    # `-P`: the modules beside the child are not in the place of the standard library's.
+    # `-P`: modules next to the child must not replace the standard library's.
     bounds = (most, limits.unpacked_bytes, limits.memory_bytes, limits.seconds)
     command = [sys.executable, "-P", str(_CHILD), kind.name, *map(str, bounds)]
     longest = limits.longest_seconds
@@ -109,7 +109,7 @@ def _run_child(
 
 
 def _make_environment() -> dict[str, str]:
-    """What the process needs to find its parts, and no key."""
+    """Return the variables that the process needs to find its modules, without keys."""
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {**passed_on, **_ONE_THREAD}
 
@@ -127,7 +127,7 @@ def _read_answer(
 
 
 def _explain_end(done: subprocess.CompletedProcess[bytes], limits: ExtractionLimits) -> str:
-    """Why the process ended without an answer."""
+    """Return why the process ended without an answer."""
     if done.returncode == -getattr(signal, "SIGXCPU", 0):
         return f"it takes more than {limits.seconds} seconds of computing"
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()

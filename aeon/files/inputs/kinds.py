@@ -1,4 +1,4 @@
-"""What a file holds, by its first bytes and its structure, whatever its name says."""
+"""Finds the kind of a file by its first bytes and structure, whatever its name says."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 MOST_UNPACKED_BYTES = 100 * 10**6
-"""What the parts of a Word document may come to, unpacked."""
+"""Most unpacked bytes of a Word document's parts."""
 _MOST_PARTS = 10_000
 _WORD_PARTS = frozenset({"[Content_Types].xml", "word/document.xml"})
 _END_OF_PDF = re.compile(rb"startxref\s+(\d{1,12})\s+%%EOF")
 _TAIL_OF_PDF = 2048
-# What `zipfile` raises for archives that are damaged, or of a version that it does not read.
+# `zipfile`'s errors for damaged archives and unsupported versions.
 _UNREADABLE_ARCHIVE = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 _HTML = re.compile(rb"\s*(<!doctype\s+html|<html[\s>])", re.IGNORECASE)
 _AGAIN = "Download or save it again."
@@ -38,8 +38,7 @@ class UnusableFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: how it is given to a model, its media type, how its name ends, and what a
-    person calls it."""
+    """A kind of file: how a model gets it, its media type, its suffix, and its name in messages."""
 
     name: Literal["text", "html", "docx", "image", "pdf", "audio"]
     media_type: str
@@ -72,7 +71,7 @@ _OTHER_ARCHIVES: Mapping[str, tuple[str, str]] = {
     "ppt/presentation.xml": ("it is a presentation", "Save it as a PDF."),
     "mimetype": ("it is an OpenDocument file or an e-book", "Save it as .docx or PDF."),
 }
-"""Archives that people take for documents, by a part that each has."""
+"""Archives mistaken for documents, by a part that identifies each."""
 _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"MZ", "a program for Windows", _PROGRAM),
     (b"\x7fELF", "a program", _PROGRAM),
@@ -91,8 +90,8 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
 
 
 def find_kind(content: bytes, suffix: str = "") -> FileKind:
-    """The kind of a whole file; `suffix` is how its name ends. Raises UnusableFile for a file that
-    is cut off or broken, that no model takes, or that is not what its name says."""
+    """Return the kind of a complete file with that `suffix`. Raises UnusableFile for a file that is
+    cut off or broken, that no model accepts, or that does not match its name."""
     for begins, kind, check in _STRUCTURES:
         if begins(content):
             check(content)
@@ -101,14 +100,14 @@ def find_kind(content: bytes, suffix: str = "") -> FileKind:
     named = _SUFFIXES.get(suffix.lower())
     if named is not None:
         raise UnusableFile(
-            f"it is named as {named.noun}, and does not hold one",
-            "What it holds decides, not its name: give the right file, or rename a text to .txt.",
+            f"it is named like {named.noun} but is none",
+            "The content decides, not the name: give the right file, or rename a text to .txt.",
         )
     return HTML if _HTML.match(content) else TEXT
 
 
 def _refuse_foreign(content: bytes) -> None:
-    """Raise UnusableFile for what begins as a file of another kind and is no text."""
+    """Raise UnusableFile for a file that starts like another kind and is no text."""
     for signature, noun, hint in _FOREIGN:
         if content.startswith(signature) and not _is_plain_text(content):
             raise UnusableFile(f"it is {noun}", hint)
@@ -131,7 +130,7 @@ def _begins_with(signature: bytes, at_8: bytes = b"") -> Callable[[bytes], bool]
 
 
 def _check_png(content: bytes) -> None:
-    """Each part of a PNG image has its length and its checksum; the last one is IEND."""
+    """Check a PNG image: each part has its length and checksum; the last one is IEND."""
     place = 8
     while place + 12 <= len(content):
         length, name = struct.unpack_from(">I4s", content, place)
@@ -148,7 +147,7 @@ def _check_png(content: bytes) -> None:
 
 
 def _check_jpeg(content: bytes) -> None:
-    """A JPEG image is parts with their lengths, then what was scanned, to a mark for its end."""
+    """Check a JPEG image: parts with their lengths, then the scan, up to an end mark."""
     place = 2
     while place + 4 <= len(content) and content[place] == 0xFF:
         place = _find_mark(content, place)
@@ -163,7 +162,7 @@ def _check_jpeg(content: bytes) -> None:
 
 
 def _find_mark(content: bytes, place: int) -> int:
-    """Where the last of the bytes is that stand before a mark; there may be many."""
+    """Return the position of the last fill byte before a mark; there may be many."""
     found = _NO_FILL.search(content, place)
     return found.start() - 1 if found else len(content) - 2
 
@@ -186,7 +185,7 @@ def _check_wav(content: bytes) -> None:
 
 
 def _check_pdf(content: bytes) -> None:
-    """At its end a PDF says where its table of contents is; readers find one that is a little off."""
+    """Check a PDF: its end says where its table of contents is; readers tolerate a small error."""
     ends = list(_END_OF_PDF.finditer(content[-_TAIL_OF_PDF:]))
     table = int(ends[-1][1]) if ends else len(content)
     if table >= len(content):
@@ -196,7 +195,8 @@ def _check_pdf(content: bytes) -> None:
 
 
 def _check_docx(content: bytes) -> None:
-    """The directory of the archive names its parts and their sizes; nothing is unpacked here."""
+    """Check a Word document by its archive's directory of parts and sizes; nothing is unpacked
+    here."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()

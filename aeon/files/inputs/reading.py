@@ -1,4 +1,4 @@
-"""The files that a run works on: read once and within bounds, as text or as files for the model."""
+"""Reads the input files of a run once and within limits, as text or as files for the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMS: Mapping[str, FileForm] = {"image": "image", "pdf": "pdf", "audio": "audi
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """How much of a file is read, in bytes, and how much of an extracted text is used."""
+    """The most bytes read of a file, and the most characters used of an extracted text."""
 
     bytes: int
     characters: int
@@ -33,9 +33,9 @@ class ReadingLimits:
 def read_input(
     name: str, path: Path, limits: ReadingLimits, *, as_text: bool = False
 ) -> str | InputFile:
-    """The input of a name, from a file: its text, or the file for the model; with `as_text`, the
-    text of a document too. Raises ConfigError for a file that cannot be used, TaskTextError for
-    text that is not UTF-8."""
+    """Read an input from a file: its text, or the file for the model; with `as_text`, the text of a
+    document too. Raises ConfigError for an unusable file, TaskTextError for text that is not UTF-8.
+    """
     place = f"input_files.{name}={path}"
     if address := _ADDRESS.fullmatch(str(path)):
         raise ConfigError(
@@ -52,7 +52,7 @@ def read_input(
 
 
 def _read_bounded(path: Path, most: int) -> bytes:
-    """What is in a file; one byte more than `most` of a longer one."""
+    """Read a file of at most `most` bytes. Raises UnusableFile for a longer one."""
     found = path.expanduser()
     status = found.stat()
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
@@ -82,8 +82,8 @@ def make_input(
     suffix: str = "",
     as_text: bool = False,
 ) -> str | InputFile:
-    """The input of a name from the bytes of a file; messages name it by `place`. Raises
-    ConfigError and TaskTextError."""
+    """Make an input from the bytes of a file; messages call it `place`. Raises ConfigError and
+    TaskTextError."""
     try:
         if len(content) > limits.bytes:
             raise _refuse_length(f"{len(content):,}", limits.bytes)

@@ -1,5 +1,4 @@
-"""The files that models were given, in the folder of a run: each once, under the hash of its
-content."""
+"""Input files that models received, in a run's folder: each once, named by the hash of its content."""
 
 from __future__ import annotations
 
@@ -26,16 +25,16 @@ _SUFFIXES: Mapping[str, str] = {
     "audio/wav": ".wav",
 }
 BESIDE = ".files"
-"""What the name of a cassette is followed by in that of the folder with its files."""
+"""The suffix that makes a cassette's name the name of the folder with its files."""
 
 
 _STORED_NAME = re.compile(rf"[0-9a-f]{{64}}({'|'.join(map(re.escape, _SUFFIXES.values()))})")
 _stored: WeakKeyDictionary[InputFile, Path] = WeakKeyDictionary()
-"""Where each file was stored last: many rows of a batch may have the same one."""
+"""The place where each file was stored last: many rows of a batch may use the same one."""
 
 
 class DescribedFile(Protocol):
-    """What is recorded of a file."""
+    """The recorded fields of a file."""
 
     @property
     def name(self) -> str:
@@ -43,7 +42,7 @@ class DescribedFile(Protocol):
 
     @property
     def form(self) -> FileForm:
-        """How a model is given it."""
+        """How a model gets it."""
 
     @property
     def media_type(self) -> str:
@@ -55,16 +54,16 @@ class DescribedFile(Protocol):
 
     @property
     def sha256(self) -> str:
-        """The hash of its content, in hex."""
+        """SHA-256 (hex) of its content."""
 
 
 def name_stored(file: DescribedFile) -> str:
-    """The name of a file in the folder: its hash, with the usual ending of its kind."""
+    """Return the name of a file in the folder: its hash and the usual suffix of its kind."""
     return f"{file.sha256}{_SUFFIXES.get(file.media_type, '')}"
 
 
 def store_files(recording: Path, files: Iterable[InputFile]) -> None:
-    """Store the files of a run, or beside a cassette; one whose content is not there is left out.
+    """Store the files of a run, or those next to a cassette; files without content are left out.
     Raises OSError."""
     folder = locate_files(recording)
     with_content = [file for file in files if file.content]
@@ -83,8 +82,7 @@ def store_files(recording: Path, files: Iterable[InputFile]) -> None:
 
 
 def remove_stored(recording: Path) -> None:
-    """Remove the files of a recording, and their folder unless there is something else in it.
-    Raises OSError."""
+    """Remove the files of a recording, and their folder if nothing else is in it. Raises OSError."""
     folder = locate_files(recording)
     if folder.is_symlink() or not folder.is_dir():
         return
@@ -96,7 +94,7 @@ def remove_stored(recording: Path) -> None:
 
 
 def _link(earlier: Path | None, path: Path) -> bool:
-    """Give the copy that another run has a second name; False where that cannot be."""
+    """Make `path` a hard link to another run's copy; False if that is impossible."""
     if earlier is None:
         return False
     try:
@@ -109,8 +107,8 @@ def _link(earlier: Path | None, path: Path) -> bool:
 def find_stored(
     recording: Path | None, file: DescribedFile, *, packed: str = "", may_be_gone: bool = False
 ) -> InputFile:
-    """A file that a recording had: `packed` in it, in base64, or in the folder of its files;
-    without its content where it `may_be_gone` and is. Raises ConfigError for one that is gone or
+    """Return a file of a recording: `packed` in it as base64, or in the folder of its files;
+    without its content if it `may_be_gone` and is. Raises ConfigError for a file that is gone or
     changed."""
     path = None if recording is None else locate_files(recording) / name_stored(file)
     content, problem = _unpack(packed, file) if packed else _read_stored(path, file)
@@ -123,7 +121,8 @@ def find_stored(
 
 
 def locate_files(recording: Path) -> Path:
-    """The folder of the files of a recording: a run's directory, its store, or a cassette."""
+    """Return the folder of a recording's files; a recording is a run's directory, its store, or a
+    cassette."""
     if recording.is_dir():
         return recording / FOLDER
     of_run = recording.parent / FOLDER
@@ -131,7 +130,7 @@ def locate_files(recording: Path) -> Path:
 
 
 def _unpack(packed: str, file: DescribedFile) -> tuple[bytes, str]:
-    """The content of a file that stands in a recording, or what is wrong with it."""
+    """Return the content of a file packed in a recording, or the problem with it."""
     content = b""
     with suppress(ValueError):
         content = base64.b64decode(packed)
@@ -140,7 +139,7 @@ def _unpack(packed: str, file: DescribedFile) -> tuple[bytes, str]:
 
 
 def _read_stored(path: Path | None, file: DescribedFile) -> tuple[bytes, str]:
-    """The content of a file, or what is wrong with it."""
+    """Return the content of a file, or the problem with it."""
     if path is None:
         return b"", "no folder has it"
     try:

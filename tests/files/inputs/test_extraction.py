@@ -51,7 +51,7 @@ def test_a_document_without_text_is_refused() -> None:
 def test_an_image_has_no_text() -> None:
     with pytest.raises(UnusableFile, match="no text is extracted") as refused:
         extract_text(kinds.PNG, make_png(), ENOUGH)
-    assert "Leave input_as away" in refused.value.hint
+    assert "Leave out input_as" in refused.value.hint
 
 
 def test_a_document_that_its_reader_fails_on_is_refused() -> None:

@@ -77,7 +77,7 @@ def test_files_of_other_kinds_are_named_whatever_they_are_called(
 
 @pytest.mark.parametrize("suffix", [".png", ".JPG", ".pdf", ".docx", ".wav"])
 def test_a_text_that_is_named_as_an_image_or_a_document_is_refused(suffix: str) -> None:
-    with pytest.raises(UnusableFile, match="does not hold one"):
+    with pytest.raises(UnusableFile, match="it is named like"):
         find_kind(b"404 not found", suffix)
 
 

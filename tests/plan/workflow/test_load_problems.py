@@ -54,7 +54,7 @@ def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]
         ("goal: g\nsteps: {a: b}", 2, 8, "steps: must be a list"),
         ("goal: 5\nsteps: [{id: a, description: b}]", 1, 7, 'goal: must be text: quote it if you mean the text "5"'),
         ("goal: true\nsteps: [{id: a, description: b}]", 1, 7, 'if you mean the text "true"'),
-        ("goal:\nsteps: [{id: a, description: b}]", 1, 6, "goal: must be text, and nothing is given"),
+        ("goal:\nsteps: [{id: a, description: b}]", 1, 6, "goal: must be text, but nothing is given"),
         ("tusk: g\n" + HEAD + "  - {id: a, description: b}", 1, 1, "tusk: unknown key; did you mean `task`?"),
         (HEAD + "  - {step_id: a, id: a, description: b}", 3, 6, "did you mean `id`? allowed are id, description,"),
         (HEAD + "  - {id: a, description: b, needs: []}", 3, 29, "did you mean `depends_on`?"),
@@ -80,10 +80,10 @@ def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]
         (HEAD + "  - {id: a, description: b, depends_on: [5, c]}", 3, 45, "'c', which is not a step"),
         (HEAD + "  - {id: a, description: b, depends_on: [b]}\n  - {id: b, description: b, depends_on: [a]}", 3, 41,
          "a depends on b, b depends on a"),
-        ("goal: g\ngoal: h\nsteps: [{id: a, description: b}]", 2, 1, "stands here again; it is on line 1 already"),
+        ("goal: g\ngoal: h\nsteps: [{id: a, description: b}]", 2, 1, "is repeated here; it is already on line 1"),
         (HEAD + '  - {id: "\\ud800", description: b, depends_on: ["\\ud800"]}', 3, 10, "valid Unicode"),
         (HEAD + '  - {id: "a\\n\\e[", description: b, depends_on: ["a\\n\\e["]}', 3, 49, r"'a\n\x1b['"),
-        (HEAD + "  - id: a\n    description: b\n    id: c", 5, 5, "`id` stands here again"),
+        (HEAD + "  - id: a\n    description: b\n    id: c", 5, 5, "`id` is repeated here"),
         ("goal: g\n\tsteps: []", 2, 1, "Indent with blanks"),
         ("goal: [", 1, 8, "expected"),
         ("goal: !!python/object/apply:os.system [ls]", 1, 7, "python/object"),
@@ -262,7 +262,7 @@ def test_json_is_checked_with_lines_and_columns_too(tmp_path: Path) -> None:
         json.dumps({"goal": "g", "steps": [{"id": "a", "description": "b", "agent": "llm"}]})[:-1]
         + ', "goal": "h"}'
     )
-    assert "stands here again" in found(tmp_path, twice, "my.json")[0][3]
+    assert "is repeated here" in found(tmp_path, twice, "my.json")[0][3]
 
 
 def test_aliases_that_unfold_without_end_are_refused_soon(tmp_path: Path) -> None:
