@@ -24,13 +24,13 @@ UPDATE_SIGNALS = (
     "blocked_steps",
     "planning",
 )
-"""What a depth rests on whose profile was updated."""
+"""The basis of a depth after its profile was updated."""
 
 
 class AdaptiveDepth:
-    """Profiles tasks, and maps profiles to a TTL and a reasoning mode. `limit`, the least of the
-    limits given, caps every allocation (FR-077); of `global_resource_caps`, `max_llm_calls` is one,
-    since a cycle is at least one call."""
+    """Profiles tasks, and maps profiles to a TTL and a reasoning mode. `limit`, the lowest of the
+    given limits, caps every allocation (FR-077); `max_llm_calls` in `global_resource_caps` is one
+    of them, because a cycle is at least one call."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class AdaptiveDepth:
         self, task_description: str, context: JsonObject | None = None
     ) -> TaskProfile:
         """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010); the same task and
-        context give the same profile without one. Raises LLMError when the call fails,
-        ValidationError when its answer cannot be repaired."""
+        context return the same profile without a call. Raises LLMError if the call fails,
+        ValidationError if its answer cannot be repaired."""
         key = json.dumps([task_description, context], sort_keys=True, default=str)
         if key not in self._profiles:
             self._profiles[key] = self._ask(1, task=task_description, context=context)
         return self._profiles[key]
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
-        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit, and never
-        less than a shallower task of the same kind gets (FR-029, FR-077). Raises ValueError for a
-        `base_ttl` below 1, and for an unknown level."""
+        """Return the TTL of a profile, in LLM cycles, from the table alone; at most the limit, and
+        never less than for a shallower task of the same kind (FR-029, FR-077). Raises ValueError
+        for a `base_ttl` below 1, and for an unknown level."""
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         return min(self.limit, count_units(task_profile, self.table, base_ttl))
@@ -83,9 +83,9 @@ class AdaptiveDepth:
         reason_codes: Sequence[str] = (),
         planning: JsonMapping | None = None,
     ) -> TaskProfile | None:
-        """Profile the task anew at a pass boundary, when all three signals speak of a mismatch
-        (FR-094); else None, and no call. The model is given counts of issues, codes and states, and
-        `planning`, what the planner did (FR-031 to FR-033, FR-051). Raises as
+        """Profile the task again at a pass boundary if all three signals show a mismatch (FR-094);
+        else return None without a call. The model gets counts of issues, codes and states, and
+        `planning`, the planner's actions (FR-031 to FR-033, FR-051). Raises like
         `infer_task_profile`."""
         if not complexity_mismatch(convergence_failure, validation_issues, clarity_states):
             return None
@@ -115,8 +115,8 @@ class AdaptiveDepth:
 def configure_depth(
     profile: TaskProfile, allocated_ttl: int, table: TTLTable | None, *heuristics: str
 ) -> AdaptiveDepthConfiguration:
-    """What a profile comes to (FR-030, FR-078), by `heuristics` and the `table`, None where it was
-    not used."""
+    """Return the depth configuration of a profile (FR-030, FR-078), by `heuristics` and the
+    `table`, which is None if it was not used."""
     levels = table or load_packaged_table()
     depth = profile.reasoning_depth
     return AdaptiveDepthConfiguration(
@@ -132,7 +132,7 @@ def configure_depth(
 def make_transition(
     pass_number: int, before: TaskProfile, after: TaskProfile, ttl_before: int, ttl_after: int
 ) -> ProfileTransition:
-    """The record of a changed profile (FR-NEW-002)."""
+    """Return the record of a changed profile (FR-NEW-002)."""
     return ProfileTransition(
         pass_number=pass_number,
         from_version=before.profile_version,
@@ -146,15 +146,15 @@ def make_transition(
 
 
 def count_units(profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """The LLM cycles that a table gives a profile, before any limit. Raises ValueError for an
-    unknown level."""
+    """Return the LLM cycles that a table gives a profile, before any limit. Raises ValueError for
+    an unknown level."""
     tiers = range(1, profile.reasoning_depth + 1)
     return max(_units(tier, profile, table, base) for tier in tiers)
 
 
 def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """The LLM cycles of a profile at a depth, uncapped; decimals, so that no sum of tenths is off
-    by a little."""
+    """Compute the LLM cycles of a profile at a depth, uncapped; in decimals, so that sums of tenths
+    are exact."""
     multiplier = sum(
         (Decimal(str(amount)) for amount in _additions(profile, table)),
         Decimal(str(table.depth[depth])),
@@ -166,8 +166,8 @@ def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
 
 
 def _additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
-    """What each dimension of a profile but its depth adds to the multiplier. Raises ValueError for
-    an unknown level."""
+    """Yield what each dimension of a profile except depth adds to the multiplier. Raises ValueError
+    for an unknown level."""
     yield _band_amount(table.sufficiency, profile.information_sufficiency)
     yield _band_amount(table.ambiguity, profile.ambiguity_level)
     yield _band_amount(table.dependencies, profile.dependency_complexity)
@@ -203,7 +203,7 @@ def complexity_mismatch(
 def mismatch_signals(
     issues: Sequence[ValidationIssue], clarity_states: Sequence[str], reason_codes: Sequence[str]
 ) -> JsonObject:
-    """The signals of a mismatch, counted, for the profile update's prompt."""
+    """Count the signals of a mismatch for the profile update's prompt."""
     return {
         "issue_count": len(issues),
         "issues_by_type": dict(sorted(Counter(issue.type for issue in issues).items())),
@@ -214,7 +214,7 @@ def mismatch_signals(
 
 
 def planning_signals(state: RunState) -> JsonObject:
-    """What the planner has done so far: refinements, refusals and their reasons, subplans,
+    """Return the planner's actions so far: refinements, refusals and their reasons, subplans,
     questions (FR-033)."""
     plan = state.plan
     return {

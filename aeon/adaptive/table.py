@@ -1,5 +1,4 @@
-"""The packaged TTL table: `conf/ttl/default.yaml` is the only place that says its levels, bands and
-amounts."""
+"""The packaged TTL table; only `conf/ttl/default.yaml` defines its levels, bands and amounts."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from aeon.files.resources import resource_root
 
 
 def load_packaged_table(**changes: Any) -> TTLTable:
-    """The packaged table, with these changes."""
+    """Return the packaged table with these changes."""
     return TTLTable.model_validate(complete_table(changes))
 
 
 def complete_table(given: object) -> Any:
-    """A table as it was given, what it leaves out taken from the packaged one."""
+    """Complete a table with missing values from the packaged one."""
     return {**_read_packaged_values(), **given} if isinstance(given, Mapping) else given
 
 

@@ -1,4 +1,4 @@
-"""What a person's own checks import."""
+"""What custom checks import."""
 
 from aeon.checks.interface import CheckContext, CheckResult
 

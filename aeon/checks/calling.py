@@ -1,4 +1,4 @@
-"""The checks that call something of a person's own: a Python function, or a registered tool."""
+"""Checks that call your own code: a Python function, or a registered tool."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _POLL_SECONDS = 0.1
 
 
 def load_function(key: str, settings: PythonCheck) -> Callable[..., Any]:
-    """The function of a check. Raises ConfigError for one that cannot be called with an answer and
-    a context."""
+    """Load the function of a check. Raises ConfigError for one that cannot be called with an answer
+    and a context."""
     function: Callable[..., Any] = load_object(key, settings.value, "function")
     named = f"{key}={settings.value}"
     if not callable(function):
@@ -38,7 +38,7 @@ def load_function(key: str, settings: PythonCheck) -> Callable[..., Any]:
     except TypeError:
         hint = "Write it as: def check(answer: str, context: CheckContext)"
         raise ConfigError(f"{named}: takes other arguments than a check's", hint=hint) from None
-    except ValueError:  # a builtin that does not say what it takes
+    except ValueError:  # a builtin without a signature
         pass
     return function
 
@@ -50,8 +50,8 @@ def call_function(
     context: CheckContext,
     stop: Callable[[], bool] = lambda: False,
 ) -> CheckResult:
-    """What a function says of an answer. Raises CheckBroken when it crashes, takes too long or
-    returns what says nothing, StopRequested when the run is asked to `stop` meanwhile."""
+    """Call a function with an answer and return its result. Raises CheckBroken if it crashes, takes
+    too long or returns an unusable value, StopRequested if `stop` returns True meanwhile."""
     done: queue.SimpleQueue[Any] = queue.SimpleQueue()
     inherited = copy_context()
 
@@ -78,7 +78,7 @@ def call_function(
 
 
 def require_tool(key: str, settings: ToolCheck, registry: ToolRegistry) -> None:
-    """Raise ConfigError unless the tool of a check is registered, and has its argument."""
+    """Raise ConfigError unless the tool of a check is registered and has its argument."""
     tool = registry.get(settings.value)
     if tool is None:
         raise ConfigError(
@@ -94,8 +94,8 @@ def require_tool(key: str, settings: ToolCheck, registry: ToolRegistry) -> None:
 
 
 def call_tool(invoker: ToolInvoker, settings: ToolCheck, answer: str) -> CheckResult:
-    """What a tool says of an answer. Raises CheckBroken when it fails or returns what says
-    nothing."""
+    """Call a tool with an answer and return its result. Raises CheckBroken if it fails or returns
+    an unusable value."""
     result = invoker.invoke(settings.value, {settings.argument: answer})
     if result.error is not None:
         raise CheckBroken(result.error)
@@ -103,8 +103,8 @@ def call_tool(invoker: ToolInvoker, settings: ToolCheck, answer: str) -> CheckRe
 
 
 def read_result(returned: object, threshold: float | None = None) -> CheckResult:
-    """What a check returned as a result: a truth, a text (empty: passed), a number, or the fields
-    of a CheckResult. Raises CheckBroken for anything else."""
+    """Convert a check's return value to a result: a bool, a text (empty: passed), a number, or the
+    fields of a CheckResult. Raises CheckBroken for anything else."""
     if isinstance(returned, CheckResult):
         return returned
     if isinstance(returned, bool):
@@ -129,5 +129,5 @@ def _read_score(score: float, threshold: float | None) -> CheckResult:
     if threshold is None:
         return CheckResult(passed=score > 0, score=score)
     passed = score >= threshold
-    feedback = "" if passed else f"The score is {score:g}, and {threshold:g} is needed."
+    feedback = "" if passed else f"The score is {score:g}; {threshold:g} is needed."
     return CheckResult(passed=passed, score=score, feedback=feedback)

@@ -1,4 +1,4 @@
-"""The check that runs a program: in a scratch folder, beside the answer, without keys."""
+"""The check that runs a program: in a scratch folder next to the answer, without keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aeon.domain.errors import ConfigError, StopRequested
 from aeon.files.pinned import read_named
 
 CONTEXT_FILE = "context.json"
-# What programs need to find their parts, and holds no key.
+# Variables that programs need to find their parts, without keys.
 _PASSED_ON = (
     "HOME",
     "LANG",
@@ -45,7 +45,7 @@ _CHUNK = 65_536
 
 
 def require_command(key: str, settings: CommandCheck) -> None:
-    """Raise ConfigError unless the program and the files of a check are there."""
+    """Raise ConfigError unless the program and files of a check exist."""
     program = settings.value[0]
     if shutil.which(program, path=_search_path()) is None and not _is_beside(program, settings):
         raise ConfigError(
@@ -72,9 +72,9 @@ def run_command(
     context: CheckContext,
     stop: Callable[[], bool] = lambda: False,
 ) -> CheckResult:
-    """What a program says of an answer: it passes with exit status 0, and what it printed is the
-    feedback. Raises CheckBroken when it cannot be run or takes too long, StopRequested when the run
-    is asked to `stop` meanwhile."""
+    """Run a program on an answer: exit status 0 passes, and its output is the feedback. Raises
+    CheckBroken if it cannot be run or takes too long, StopRequested if `stop` returns True
+    meanwhile."""
     with tempfile.TemporaryDirectory(prefix="aeon-check-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         try:
@@ -82,13 +82,13 @@ def run_command(
             status, printed = _run(settings, folder, stop)
         except OSError as error:
             raise CheckBroken(f"{settings.value[0]}: cannot be run: {error}") from None
-    # The folder's own name differs from run to run, and the model sees what was printed.
+    # The folder's name differs between runs, and the model sees the output.
     feedback = printed.replace(f"{folder}{os.sep}", "").replace(str(folder), ".").strip()
     return CheckResult(passed=status == 0, feedback=feedback or f"exit status {status}")
 
 
 def find_code(answer: str) -> str:
-    """The first code block of an answer, without its fences; the answer where it has none."""
+    """Return the first code block of an answer without its fences; the answer if it has none."""
     lines = answer.splitlines(keepends=True)
     first = next((number for number, line in enumerate(lines) if _FENCE.match(line)), None)
     if first is None:
@@ -145,7 +145,7 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
                 start_new_session=True,
             )
         except OSError as error:
-            # A process that another thread is starting may hold the new file open for a moment.
+            # Another thread that starts a process may hold the new file open for a moment.
             if error.errno != errno.ETXTBSY or time.monotonic() > deadline:
                 raise
             time.sleep(_POLL_SECONDS)
@@ -166,7 +166,7 @@ def _wait(
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End the program and what it has started."""
+    """Kill the program and everything it started."""
     with suppress(OSError, AttributeError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(OSError):
@@ -175,7 +175,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Printed:
-    """The beginning and the end of what a program prints, however much it is."""
+    """The beginning and end of a program's output, however long it is."""
 
     def __init__(self, most: int) -> None:
         self._half = most // 2
@@ -195,7 +195,7 @@ class _Printed:
 
     @property
     def text(self) -> str:
-        """The text, with a note of what was cut out of its middle."""
+        """The text, with a note if its middle was cut."""
         head = self._head.decode("utf-8", "replace")
         tail = self._tail.decode("utf-8", "replace")
         whole = head + tail
@@ -205,11 +205,11 @@ class _Printed:
 
 
 def _search_path() -> str:
-    # Programs that are installed beside Aeon are found as they are in its environment.
+    # Programs installed next to Aeon are found as in its environment.
     return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 
 def _make_environment(environ: Mapping[str, str]) -> dict[str, str]:
     passed_on = {name: environ[name] for name in _PASSED_ON if name in environ}
-    # Compiled files would be dated, and their folder is thrown away.
+    # Compiled files would have dates, and their folder is thrown away.
     return {**passed_on, "PATH": _search_path(), "PYTHONDONTWRITEBYTECODE": "1"}

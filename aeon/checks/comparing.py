@@ -1,5 +1,5 @@
-"""The checks that compare an answer with a value, by promptfoo's names. They start nothing of a
-person's own, so that a dataset or a plan file may hold them."""
+"""Checks that compare an answer with a value, under promptfoo's names. They start no code, so
+datasets and plan files may contain them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)
 
 
 class Match(NamedTuple):
-    """Whether a condition holds, a score if it has degrees, and what was found beside it."""
+    """Whether a condition holds, a score if it has degrees, and further findings."""
 
     holds: bool
     score: float | None = None
@@ -34,14 +34,14 @@ class Match(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A condition made ready: its words, as they follow "the answer must", and its comparison."""
+    """A prepared condition: its wording after "the answer must", and its comparison."""
 
     words: str
     compare: Callable[[str], Match]
 
 
 def make_condition(settings: ComparingCheck) -> Condition:
-    """The comparison that a check describes. Raises ValueError for a value that it cannot use."""
+    """Return the comparison that a check describes. Raises ValueError for an unusable value."""
     kind = settings.type.removeprefix("not-")
     if settings.threshold is not None and kind not in ("levenshtein", "similar-number"):
         raise ValueError(f"{settings.type} takes no threshold")
@@ -49,8 +49,8 @@ def make_condition(settings: ComparingCheck) -> Condition:
 
 
 def compare(condition: Condition, answer: str, *, negated: bool) -> CheckResult:
-    """Whether a condition holds of an answer, with feedback where it should not, `negated`, or
-    should. Raises CheckBroken for a comparison that takes too long."""
+    """Check whether a condition holds for an answer, with feedback if it should (or, `negated`,
+    should not). Raises CheckBroken for a comparison that takes too long."""
     done = condition.compare(answer)
     feedback = ""
     if done.holds == negated:
@@ -113,7 +113,7 @@ def _make_starts_with(settings: ComparingCheck) -> Condition:
 
 def _make_regex(settings: ComparingCheck) -> Condition:
     pattern = _read_text(settings.value)
-    # Matched in bounded time, whatever the pattern.
+    # Matched in bounded time for every pattern.
     try:
         validator = compile_schema({"type": "string", "pattern": pattern}, "value")
     except SchemaFileError:
@@ -185,11 +185,11 @@ def _make_levenshtein(settings: ComparingCheck) -> Condition:
 
 
 def count_edits(one: str, other: str, most: int) -> int:
-    """Levenshtein's distance of two texts as far as `most`, beyond which it is `most + 1`."""
+    """Return the Levenshtein distance of two texts, or `most + 1` if it exceeds `most`."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     beyond = most + 1
-    # Cells further than `most` from the diagonal cannot lie on a path of so few edits.
+    # Cells further than `most` from the diagonal are on no path of so few edits.
     row = [column if column <= most else beyond for column in range(len(other) + 1)]
     for line, letter in enumerate(one, start=1):
         first = max(1, line - most)

@@ -1,5 +1,5 @@
-"""What follows from checks: whether a pass may converge, and what a refinement is told. Nothing is
-judged here: a check that is required and has not passed blocks, whatever the judge says."""
+"""The consequences of checks: whether a pass may converge, and the issues for a refinement. Nothing
+is judged here: a required check that has not passed blocks, whatever the judge says."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from aeon.domain.report import FAILED_CHECK, IssueLocation, ValidationIssue
 def block(
     assessment: ConvergenceAssessment, checks: Sequence[CheckOutcome]
 ) -> ConvergenceAssessment:
-    """The assessment with the checks taken into account: the required ones that failed are reason
-    codes, and an optional one that the judge found unmet is none."""
+    """Return the assessment with the checks applied: required ones that failed become reason codes,
+    and an optional one that the judge found unmet does not."""
     if not checks:
         return assessment
     names = {check.name for check in checks}
@@ -43,7 +43,7 @@ def _list_good_codes(
 
 
 def describe_rubrics(rubrics: Mapping[str, RubricCheck]) -> dict[str, str]:
-    """Rubrics as criteria, each by its name in plain words."""
+    """Describe rubrics as criteria, by name."""
     return {
         name: f"This must not hold: {one.value}" if is_negated(one) else one.value
         for name, one in rubrics.items()
@@ -53,8 +53,7 @@ def describe_rubrics(rubrics: Mapping[str, RubricCheck]) -> dict[str, str]:
 def read_rubrics(
     assessment: ConvergenceAssessment | None, rubrics: Mapping[str, RubricCheck]
 ) -> tuple[CheckOutcome, ...]:
-    """What the judge found on the rubrics; one that it says nothing of is not
-    measured."""
+    """Return the judge's findings on the rubrics; a rubric without a finding is not measured."""
     criteria = assessment.criteria if assessment else ()
     found = {result.name: result for result in criteria}
     outcomes = []
@@ -75,7 +74,7 @@ def read_rubrics(
 
 
 def describe_unjudged(checks: Sequence[CheckOutcome]) -> ConvergenceAssessment:
-    """The assessment of a pass that the judge was not asked about, as required checks failed."""
+    """Return the assessment of a pass that was not judged because required checks failed."""
     return ConvergenceAssessment(
         converged=False,
         reason_codes=find_failed_codes(checks),
@@ -84,8 +83,8 @@ def describe_unjudged(checks: Sequence[CheckOutcome]) -> ConvergenceAssessment:
 
 
 def make_issues(checks: Sequence[CheckOutcome], plan: Plan) -> tuple[ValidationIssue, ...]:
-    """The required checks that failed as issues that bind a refinement, what each check said word
-    for word; of the answer only once no step is left that may still mend it."""
+    """Convert failed required checks to issues that bind a refinement, with each check's verbatim
+    message; those of the answer only once no pending step may still mend it."""
     is_partial = bool(find_pending_steps(plan))
     final = final_steps(plan)
     where = final[0].step_id if len(final) == 1 else None

@@ -1,4 +1,4 @@
-"""What a check is given, and what it may return."""
+"""The input and output of a check."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from aeon.domain.values import JsonObject, Value
 
 
 class CheckContext(Value):
-    """The run as a check sees it. `outputs` are those of the complete steps, by id;
-    `previous_answer` is what the same check looked at in the pass before; `row` is the row of the
-    dataset, as it stands there, for the run of a row."""
+    """The run as a check sees it. `outputs` are those of complete steps, by id; `previous_answer`
+    is what the same check examined in the previous pass; `row` is the unchanged dataset row, if the
+    run is for one."""
 
     task: str
     inputs: dict[str, str] = Field(default_factory=dict)
@@ -29,8 +29,8 @@ class CheckContext(Value):
 
 
 class CheckResult(Value):
-    """What a check found: whether the answer passes, a score of the check's own, and what to say to
-    those who mend the answer."""
+    """The result of a check: whether the answer passes, the check's own score, and feedback for
+    mending the answer."""
 
     passed: bool
     score: float | None = None
@@ -38,11 +38,11 @@ class CheckResult(Value):
 
 
 class CheckBroken(Exception):
-    """A check gave no result: it crashed, ran out of time or could not be read."""
+    """A check returned no result: it crashed, timed out or was unreadable."""
 
 
 def describe_failure(error: BaseException) -> str:
-    """Why a check gave no result; of a crash the place, too, by which its person finds it."""
+    """Return why a check returned no result; for a crash, with its place in the code."""
     if isinstance(error, CheckBroken):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
@@ -55,26 +55,26 @@ class AnswerChecks(Protocol):
 
     @property
     def rubrics(self) -> Mapping[str, RubricCheck]:
-        """What the judge is asked beside the criteria, by name."""
+        """The rubrics for the judge, besides the criteria, by name."""
 
     def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:
-        """Run all checks on an answer, or give what they found before."""
+        """Run all checks on an answer, or return their earlier outcomes."""
 
     def run_on_sample(self, plan: Plan, step: PlanStep) -> tuple[CheckOutcome, ...]:
-        """Run the checks that look at a step on one of several answers to it."""
+        """Run the checks of a step on one of several answers to it."""
 
 
 class _NoChecks:
     rubrics: Mapping[str, RubricCheck] = {}
 
     def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:  # noqa: ARG002
-        """Find nothing."""
+        """Return no outcomes."""
         return ()
 
     def run_on_sample(self, plan: Plan, step: PlanStep) -> tuple[CheckOutcome, ...]:  # noqa: ARG002
-        """Find nothing."""
+        """Return no outcomes."""
         return ()
 
 
 NO_CHECKS: AnswerChecks = _NoChecks()
-"""The checks of a run that has none."""
+"""The checks of a run without any."""

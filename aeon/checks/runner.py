@@ -1,4 +1,4 @@
-"""The checks of a run: run side by side on an answer, and what they found stored."""
+"""Runs the checks of a run concurrently on an answer and stores their outcomes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_AT_ONCE = 8
 
 
 class _Subject(NamedTuple):
-    """A check, and what it looks at: the answer, or the output of a step."""
+    """A check and its subject: the answer, or the output of a step."""
 
     check: Check
     text: str
@@ -43,9 +43,8 @@ class _Subject(NamedTuple):
 
 @dataclass
 class RunChecks:
-    """The checks `of` one run, in whose `session` what they find is stored; `row` is the row of a
-    dataset that it is run for. `waits_for_answer`: an answer that is still to come is not looked
-    at."""
+    """The checks `of` one run; its `session` stores their outcomes; `row` is the dataset row of the
+    run. `waits_for_answer`: an answer that is still to come is not checked."""
 
     of: CheckSet
     task: str
@@ -58,11 +57,11 @@ class RunChecks:
 
     @property
     def rubrics(self) -> Mapping[str, RubricCheck]:
-        """See `AnswerChecks`."""
+        """The rubrics; see `AnswerChecks`."""
         return self.of.rubrics
 
     def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:
-        """Run all checks on an answer, side by side, or give what they found before; a check of a
+        """Run all checks on an answer concurrently, or return their earlier outcomes; a check of a
         step waits until that step is complete. Raises StoreMiss, StoreFailed and StopRequested."""
         subjects = tuple(self._find_subjects(plan, answer))
         outcomes = self._run_all(subjects, plan, site)
@@ -70,8 +69,8 @@ class RunChecks:
         return outcomes
 
     def run_on_sample(self, plan: Plan, step: PlanStep) -> tuple[CheckOutcome, ...]:
-        """Run the checks that look at a step on one of the answers to it; those of the answer, too,
-        where the plan ends with this step alone."""
+        """Run a step's checks on one of the answers to it; also those of the answer if the step is
+        the only final one."""
         text = step.step_output or ""
         is_final = [final.step_id for final in final_steps(plan)] == [step.step_id]
         steps = by_id(plan.steps)
@@ -127,7 +126,7 @@ class RunChecks:
             call=check.name,
             step_id=subject.step_id,
         )
-        # A cassette does not say what code is started: a replay has what came of it.
+        # A cassette does not say what code runs: a replay has its outcome.
         code = None if isinstance(check.settings, ComparingCheck) else {"value", "files"}
         settings = check.settings.model_dump(mode="json", exclude=code)
         body = {"check": settings, "answer": subject.text}
@@ -138,7 +137,8 @@ class RunChecks:
             return {"outcome": found.model_dump(mode="json"), "code": check.code}
 
         def choose_scope(found: JsonObject) -> ReuseScope:
-            # What could not be measured, or was by other code, is asked again in a resumed run.
+            # Outcomes that were not measured, or came from other code, are requested again in a
+            # resumed run.
             is_current = found["outcome"]["measured"] and found["code"] == check.code
             return "here" if is_current else "replay"
 
@@ -153,11 +153,11 @@ class RunChecks:
             result = check.work(subject.text, context, self.access)
         except AeonError:
             raise
-        except Exception as error:  # a check that fails in any way ends no run
+        except Exception as error:  # no failure of a check ends a run
             measured = False
             result = CheckResult(passed=False, feedback=describe_failure(error))
         feedback = result.feedback
-        if not isinstance(check.settings, CommandCheck):  # which has a limit of its own
+        if not isinstance(check.settings, CommandCheck):  # it has its own limit
             feedback = cut_text(feedback, MOST_FEEDBACK)[0]
         return CheckOutcome(
             name=check.name,
@@ -185,7 +185,7 @@ def _run_side_by_side(works: Sequence[Callable[[], CheckOutcome]]) -> Iterator[C
     futures = []
     for work in works:
         future: Future[CheckOutcome] = Future()
-        # A daemon: a check that is abandoned must not keep the process alive.
+        # A daemon: an abandoned check must not keep the process alive.
         arguments = (run_one, work, future)
         threading.Thread(target=copy_context().run, args=arguments, daemon=True).start()
         futures.append(future)
@@ -193,7 +193,7 @@ def _run_side_by_side(works: Sequence[Callable[[], CheckOutcome]]) -> Iterator[C
 
 
 def _follow(steps: Mapping[str, PlanStep], step_id: str) -> PlanStep | None:
-    """The step that does the work of a step now, after it was replaced."""
+    """Return the step that now does the work of a step, following replacements."""
     step = steps.get(step_id)
     for _ in steps:
         if step is None or step.replaced_by is None:

@@ -1,4 +1,4 @@
-"""Which checks a run has, made ready before its first call."""
+"""Selects the checks of a run and prepares them before its first call."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ KEY = "convergence.checks"
 
 @dataclass(frozen=True, slots=True)
 class CheckAccess:
-    """What a check may use of a run: its tools, and whether it is asked to stop."""
+    """What a check may use of a run: its tools, and whether the run is asked to stop."""
 
     invoker: ToolInvoker
     stop: Callable[[], bool] = lambda: False
 
 
 Work = Callable[[str, CheckContext, CheckAccess], CheckResult]
-"""Looks at an answer: whether the condition of a check holds. Raises CheckBroken."""
+"""Checks whether a condition holds for an answer. Raises CheckBroken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check made ready. `step_id`: it looks at the output of that step, not at the answer. `code`
-    is a digest of what it calls, empty in a replay, and for a check that calls nothing."""
+    """A prepared check. `step_id`: it examines the output of that step instead of the answer.
+    `code` is a digest of what it calls, empty in a replay and for a check that calls nothing."""
 
     name: str
     settings: CheckSettings
@@ -58,25 +58,25 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckSet:
-    """The checks of a run: those that look at its answer or at a step, and what the judge is
-    asked."""
+    """The checks of a run: those of its answer and steps, and the rubrics for the judge."""
 
     checks: tuple[Check, ...] = ()
     rubrics: Mapping[str, RubricCheck] = field(default_factory=dict)
 
     def for_row(self, of_row: CheckSet) -> CheckSet:
-        """The checks of a run for a row that has its own: in place of those of the answer."""
+        """Return the checks of a run for a row with its own checks, which replace those of the
+        answer."""
         of_steps = (check for check in self.checks if check.step_id is not None)
         return CheckSet((*of_row.checks, *of_steps), of_row.rubrics)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckMaker:
-    """Makes checks ready, the configured ones once. `registry` holds the tools that they may call;
-    with `is_replay` nothing is imported or looked for, since all results are recorded. Files are
-    looked for in the folder that the resumed run was `recorded_in`, too. Raises
-    ConfigError for a check that could not be run: an unknown module or tool, a bad expression, a
-    missing program or file."""
+    """Prepares checks, the configured ones only once. `registry` has the tools that they may call;
+    with `is_replay`, nothing is imported or searched for, because all outcomes are recorded. Files
+    are also searched for in the folder that a resumed run was `recorded_in`. Raises ConfigError for
+    a check that could not run: an unknown module or tool, an invalid expression, a missing program
+    or file."""
 
     configured: Mapping[str, CheckSettings] = field(default_factory=dict)
     registry: ToolRegistry = field(default_factory=ToolRegistry)
@@ -85,8 +85,8 @@ class CheckMaker:
     recorded_in: Path | None = None
 
     def prepare(self, by_step: Mapping[str, Mapping[str, OuterCheck]]) -> CheckSet:
-        """The checks of a run: the configured ones on its answer, but for those that a step of its
-        plan file names, which look at that step's output."""
+        """Return the checks of a run: the configured ones for its answer, except those that a step
+        of its plan file names, which examine that step's output."""
         of_steps = [
             self._make(
                 f"{step_id}.{name}", one, f"plan file: step {step_id}: checks.{name}", step_id
@@ -100,7 +100,7 @@ class CheckMaker:
         return CheckSet((*chosen.checks, *of_steps), chosen.rubrics)
 
     def prepare_row(self, named: Mapping[str, OuterCheck]) -> CheckSet:
-        """The checks of a row of a dataset: its own, and the configured ones that it names."""
+        """Return the checks of a dataset row: its own, and the configured ones that it names."""
         return self._make_all(self._select(named, "the row"), "checks")
 
     def _select(self, named: Mapping[str, OuterCheck], place: str) -> dict[str, CheckSettings]:
@@ -167,8 +167,8 @@ class CheckMaker:
 
 
 def digest_code(settings: CheckSettings) -> str:
-    """A digest of what a check calls: of its name, and of the files that say what it does; empty
-    for one that calls nothing."""
+    """Return a digest of what a check calls: its name and the files that implement it; empty for a
+    check that calls nothing."""
     if isinstance(settings, ComparingCheck | RubricCheck):
         return ""
     parts = [repr(settings.value).encode()]
@@ -186,7 +186,7 @@ class _OuterChecks(Value):
 
 
 def read_outer_checks(given: JsonMapping) -> dict[str, OuterCheck]:
-    """The checks of a row of a dataset. Raises ValueError that names the first mistake."""
+    """Read the checks of a dataset row. Raises ValueError with the first mistake."""
     if not given:
         return {}
     document = {"checks": given}
@@ -197,7 +197,7 @@ def read_outer_checks(given: JsonMapping) -> dict[str, OuterCheck]:
         raise ValueError(mistake.sentence()) from None
 
 
-# Few runs have checks of each kind, and what they need takes time to import.
+# Few runs have checks of each kind, and their imports take time.
 
 
 def _make_comparison(key: str, settings: ComparingCheck) -> Work:

@@ -1,5 +1,4 @@
-"""Which of two answers is better: asked of the grader, who learns nothing of how either was
-made."""
+"""Asks the grader which of two answers is better, without saying how either was made."""
 
 from __future__ import annotations
 
@@ -13,25 +12,25 @@ from aeon.supervisor.structured import StructuredCaller
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An answer to compare, with what checks found about it, as prompts show it."""
+    """An answer to compare, with the outcomes of its checks for prompts."""
 
     text: str
     checks: Sequence[JsonMapping] = ()
 
 
 def parse_preferred(answer: JsonMapping) -> Preferred:
-    """The grader's answer to a comparison."""
+    """Parse the grader's answer to a comparison."""
     return Preferred(better=answer["better"], explanation=answer["explanation"])
 
 
 class Comparer:
-    """Asks the grader which of two answers is better. May be used from many threads."""
+    """Asks the grader which of two answers is better; thread-safe."""
 
     def __init__(self, structured: StructuredCaller) -> None:
         self._structured = structured
 
     def prefer(self, task: str, first: Candidate, second: Candidate) -> Preferred:
-        """The better of two answers, shown in this order; one call. Raises LLMError,
+        """Return the better of two answers, shown in this order; one call. Raises LLMError, and
         ValidationError for an answer that cannot be repaired."""
         return self._structured.call(
             "comparison",
@@ -43,8 +42,8 @@ class Comparer:
     def questions(
         self, task: str, earlier: Candidate, later: Candidate
     ) -> tuple[Callable[[], Preferred], Callable[[], Preferred]]:
-        """The two calls of a comparison in both orders, as `settle_comparison` takes their answers;
-        each is one LLM cycle."""
+        """Return the two calls of a comparison, in both orders, for `settle_comparison`; each is
+        one LLM cycle."""
         return (
             lambda: self.prefer(task, earlier, later),
             lambda: self.prefer(task, later, earlier),

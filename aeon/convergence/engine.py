@@ -29,12 +29,12 @@ from aeon.schema.json_schema import enum_of
 from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
 
-UNREMEMBERED = ("memory_answer",)  # what is not asked for where memory has nothing to show
+UNREMEMBERED = ("memory_answer",)  # not requested if memory has nothing to show
 
 
 class ConvergenceEngine:
     """Assesses whether a task is done. `default_thresholds` may set completeness, coherence,
-    consistency, each in [0, 1]; `memory` is what the answer must agree with beside the outputs."""
+    consistency, each in [0, 1]; the answer must agree with `memory` as well as the outputs."""
 
     def __init__(
         self,
@@ -59,10 +59,13 @@ class ConvergenceEngine:
         left_to_person: Sequence[ValidationIssue] = (),
         checks: Sequence[CheckOutcome] = (),
     ) -> ConvergenceAssessment:
-        """Assess a plan's results, in one model call (FR-050). `custom_criteria` maps a name to
-        plain words, or a score's name to its threshold; contradictions `left_to_person` block
-        nothing; the model is shown what `checks` found. Raises LLMError, ValidationError for an
-        answer that cannot be repaired, ConfigError for a threshold outside [0, 1]."""
+        """Assess a plan's results, in one model call (FR-050).
+
+        `custom_criteria` maps a name to a description, or a score's name to its threshold;
+        contradictions `left_to_person` block nothing; the model sees the outcomes of `checks`.
+        Raises LLMError, ValidationError for an answer that cannot be repaired, ConfigError for a
+        threshold outside [0, 1].
+        """
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)
         current = plan.model_copy(update={"steps": tuple(steps)})
@@ -99,7 +102,7 @@ class ConvergenceEngine:
 
 
 def split_criteria(custom: JsonMapping) -> tuple[dict[str, float], dict[str, str]]:
-    """Custom criteria, separated: a number under a score's name is a threshold, all else is a
+    """Separate custom criteria: a number under a score's name is a threshold, everything else a
     criterion in words."""
     thresholds = {
         name: value
@@ -118,9 +121,9 @@ def parse_assessment(
     pairs: Sequence[str],
     unasked: Sequence[str] = (),
 ) -> ConvergenceAssessment:
-    """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to
-    compare. Raises InvalidAnswer unless each criterion and each pair is judged once, and every
-    blocking issue is described."""
+    """Compare the model's answer with the thresholds; the `unasked` ones of the `pairs` have
+    nothing to compare. Raises InvalidAnswer unless each criterion and each pair is judged once, and
+    every blocking issue is described."""
     require_few(len(answer["issues"]), "/issues", "issues")
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
@@ -176,9 +179,9 @@ def verdict(
     criteria: Sequence[CriterionResult],
     blocking_kinds: Sequence[str],
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether it converged, and why (FR-024, FR-068): every score at its threshold or above, every
-    criterion met, no blocking issue. The codes name all that was satisfied, or else all that was
-    not."""
+    """Return whether it converged, and the reason codes (FR-024, FR-068). It converges if every
+    score reaches its threshold, every criterion is met, and no issue blocks. The codes name
+    everything satisfied, or else everything that was not."""
     reached = {name: scores[f"{name}_score"] >= getattr(thresholds, name) for name in SCORE_CODES}
     failed = [
         *(SCORE_CODES[name][1] for name, ok in reached.items() if not ok),

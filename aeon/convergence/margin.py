@@ -1,4 +1,4 @@
-"""Judgements close to a threshold: when one is made again, and which of several counts."""
+"""Judgements close to a threshold: when to repeat one, and which of several counts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def settle_judgement(
     assess: Callable[[], ConvergenceAssessment],
     cycles: int,
 ) -> ConvergenceAssessment:
-    """The median of several judgements, each of so many `cycles`, where the first is close to a
-    threshold and more can be paid; one that cannot be had is left out. Raises what ends the run."""
+    """Return the median of several judgements, costing `cycles` each, if the first is close to a
+    threshold and more are affordable; failed ones are left out. Raises errors that end the run."""
     judgements = [first]
     most = MOST_JUDGEMENTS if is_close(first, settings) else 1
     for number in range(1, most):
@@ -37,7 +37,7 @@ def settle_judgement(
 
 def is_close(assessment: ConvergenceAssessment, settings: ConvergenceSettings) -> bool:
     """Whether a score is within `convergence.margin` of its threshold, so that another judgement
-    might decide otherwise. Never with a margin of 0."""
+    might decide otherwise. Always False for a margin of 0."""
     distances = (
         abs(score - getattr(settings, name))
         for name, score in _read_scores(assessment).items()
@@ -49,8 +49,8 @@ def is_close(assessment: ConvergenceAssessment, settings: ConvergenceSettings) -
 
 
 def take_median(judgements: Sequence[ConvergenceAssessment]) -> ConvergenceAssessment:
-    """The judgement in the middle, by verdict and least score, the lower of two; with how far each
-    score went apart."""
+    """Return the middle judgement by verdict and lowest score, the lower of two, with the spread of
+    each score."""
     if len(judgements) == 1:
         return judgements[0]
     ordered = sorted(judgements, key=_rank)

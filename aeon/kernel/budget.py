@@ -1,7 +1,7 @@
-"""What a run may spend in LLM cycles."""
+"""The budget of a run in LLM cycles."""
 
 from __future__ import annotations
 
 
 class TTLExpired(Exception):
-    """A call is not made, since the budget is spent."""
+    """A call is not made because the budget is spent."""

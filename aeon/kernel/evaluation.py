@@ -1,4 +1,4 @@
-"""What the model judges of a run: the task's profile, from which the budget follows, its plan, and
+"""The model's judgements of a run: the task's profile, which determines the budget, its plan, and
 each pass."""
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Evaluation:
 
     @property
     def limit(self) -> int:
-        """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
+        """The most cycles of the run; a cycle is at least one call (FR-077)."""
         caps = (self.options.ttl_limit, self.options.limits.max_llm_calls)
         return contracts.find_limit(self.depth, caps)
 
     def infer_profile(self, task: str, context: JsonObject | None) -> None:
-        """Phase A: the profile, or the default one, and its allocation. The only call that costs no
+        """Phase A: set the inferred or default profile and its allocation. The only call without a
         cycle."""
         run = self.run
         failure = ""
@@ -93,7 +93,7 @@ class Evaluation:
             )
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
-        """The report on artefacts; None when it is unavailable or not affordable."""
+        """Return the report on artefacts; None if it is unavailable or not affordable."""
         validate = partial(contracts.VALIDATE.call, self.validator, *artefacts)
         report = self._ask(phase, "semantic_validation", validate)
         if report is not None:
@@ -106,9 +106,9 @@ class Evaluation:
     def evaluate(
         self, this: OpenPass, phase: OpenPhase, *, is_reviewed: bool
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
-        """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a
-        pass whose evaluation is not affordable is not complete. What checks find comes before what
-        the judge says, and may be instead of it."""
+        """Return the report on a pass (none unless `is_reviewed`), and its assessment or
+        `UNAVAILABLE`; a pass whose evaluation is not affordable is not complete. Checks come before
+        the judge, and may replace it."""
         run = self.run
         this.answer = run.state.answer
         checks = self.check(this)
@@ -132,8 +132,8 @@ class Evaluation:
     def _review_shared(
         self, this: OpenPass, phase: OpenPhase, checks: tuple[CheckOutcome, ...]
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
-        """Of a pass that the answer does not come from: a review of the outputs that several steps
-        use, and no assessment."""
+        """Review the outputs that several steps use, without an assessment, in a pass that does not
+        give the answer."""
         plan = self.run.plan
         shared = find_shared_steps(plan, this.results)
         report = None
@@ -173,7 +173,7 @@ class Evaluation:
         return report, assessment
 
     def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:
-        """What the checks find on the answer as it stands; it costs no cycle."""
+        """Run the checks on the current answer; this costs no cycle."""
         run = self.run
         this.answer_complete = is_answer_complete(run.plan)
         if self.checks is NO_CHECKS:
@@ -200,8 +200,8 @@ class Evaluation:
     def _ask(
         self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1
     ) -> T | None:
-        """An evaluating call's value; None when it is not affordable or not available. Raises its
-        error when too many running were not available."""
+        """Return an evaluating call's value; None if it is not affordable or unavailable. Raises
+        its error after too many unavailable evaluations in a row."""
         run = self.run
         if not run.affordable(cycles):
             phase.outcome = "abandoned"
@@ -222,7 +222,7 @@ class Evaluation:
         report: SemanticValidationReport | None,
         assessment: ConvergenceAssessment,
     ) -> None:
-        """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act
+        """Phase D: update the profile if all signals show a mismatch, as the pass's last act
         (FR-094)."""
         run = self.run
         before = run.state.profile

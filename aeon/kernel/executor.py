@@ -1,4 +1,4 @@
-"""Batches: which steps start, and one batch's steps carried out at the same time (FR-087)."""
+"""Batches: select the steps to start and execute them concurrently (FR-087)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aeon.plan.transitions import collect_incoming_context, start_step
 
 
 class Batches:
-    """A run's batches: which steps start, what they are charged, and what follows when they end."""
+    """A run's batches: which steps start, what they are charged, and what happens when they end."""
 
     def __init__(self, executor: StepExecutor, run: OpenRun, memory: Memory, *, core: bool) -> None:
         self.executor = executor
@@ -31,13 +31,13 @@ class Batches:
         self.worker = executor.worker
 
     def runnable(self, plan: Plan) -> Sequence[PlanStep]:
-        """The steps that may start now: all that are ready, or in core mode the next one, whatever
-        came before it."""
+        """Return the steps that may start now: all ready ones, or in core mode the next one,
+        whatever came before it."""
         return find_pending_steps(plan)[:1] if self._core else ready_steps(plan)
 
     def carry_out(self, this: OpenPass) -> None:
-        """The batch of a pass, from its charge to its records; what a stop leaves unfinished is
-        abandoned (FR-064). Raises what must end the run."""
+        """Execute the batch of a pass, from its charge to its records; steps unfinished at a stop
+        are abandoned (FR-064). Raises errors that must end the run."""
         run = self._run
         executor = self.executor
         batch = self._start()
@@ -86,7 +86,7 @@ class Batches:
     def _choose(
         self, plan: Plan, results: Mapping[str, StepResult]
     ) -> Iterator[tuple[PlanStep, tuple[CallSite, ...]]]:
-        """The steps of a batch, each charged; of samples as many as the budget allows."""
+        """Yield the steps of a batch, each charged; with as many samples as the budget allows."""
         run = self._run
         left = run.state.ttl_remaining
         allowed = left if self._core else batch_size(left, run.assessment_cycles)
@@ -99,7 +99,7 @@ class Batches:
                 yield start_step(step, context), run.charge_units(cost, step.step_id)
 
     def _conclude(self, batch: Sequence[Executed]) -> None:
-        """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""
+        """Record a batch in step order, whichever of its steps ended first (FR-053)."""
         for executed in batch:
             worked = executed.worked
             if worked is not None:

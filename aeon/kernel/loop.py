@@ -44,7 +44,7 @@ from aeon.refinement.refiner import Refiner, is_stuck
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One run of a task: made, run once, over."""
+    """One run of a task; used once."""
 
     _run: OpenRun
     _options: RunOptions
@@ -55,7 +55,7 @@ class Loop:
 
     @property
     def state(self) -> RunState:
-        """The run as it stands; may be read while it runs, from any thread."""
+        """The current state of the run; may be read during the run, from any thread."""
         return self._run.snapshot()
 
     @property
@@ -69,7 +69,7 @@ class Loop:
         return options.small.fits(profile, has_tools=self._batches.worker.has_tools)
 
     def forecast(self, plan: Plan) -> int:
-        """About how many cycles a plan takes; a tool step with arguments of its own takes none."""
+        """Estimate the cycles of a plan; a tool step with its own arguments takes none."""
         if self.is_small:
             return len(plan.steps) + 1
         return forecast(
@@ -79,7 +79,7 @@ class Loop:
         )
 
     def run(self, task: str, context: JsonObject | None, run_id: str) -> Outcome:
-        """Run the task to its end, whatever end that is."""
+        """Run the task to its end, whatever the end is."""
         run = self._run
         error: AeonError | None = None
         try:
@@ -90,7 +90,7 @@ class Loop:
             reason = "ttl_expired"
         except StopRequested as stop:
             reason = stop.reason
-        except Exception as failure:  # a defect must not cost what was already paid for
+        except Exception as failure:  # a defect must not lose what was already paid for
             reason = "failed"
             error = failure if isinstance(failure, AeonError) else explain_defect(failure)
         finally:
@@ -99,7 +99,7 @@ class Loop:
             error = None if run.answers.are_of_model else find_common_error(run.step_errors)
             reason = "failed" if error else reason
         reason, error = run.settle_mending(reason, error)
-        if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
+        if not run.state.passes:  # it ended before it began, but each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
         ended = build_outcome(
             run_id,
@@ -116,7 +116,7 @@ class Loop:
         return ended
 
     def plan(self, task: str, context: JsonObject | None) -> Plan:
-        """Phases A and B alone. Raises what ends them early."""
+        """Run only phases A and B. Raises what ends them early."""
         try:
             self._plan(task, context)
         finally:
@@ -136,8 +136,8 @@ class Loop:
         raise AssertionError("unreachable")
 
     def _execution_pass(self, number: int) -> TerminationReason | None:
-        """Make one pass; the reason to end the run after it: a spent budget comes before all but
-        convergence."""
+        """Make one pass and return the reason to end the run after it, if any: a spent budget
+        precedes every reason but convergence."""
         run = self._run
         with self._pass(number) as this:
             with run.phase("C", "EXECUTE" if number == 1 else "RE_EXECUTE"):
@@ -176,8 +176,8 @@ class Loop:
         return "plateau" if has_plateau(passes, convergence) else None
 
     def _has_answer(self) -> bool:
-        # An answer of a given schema needs its final step, and so does one that is to be whole;
-        # else converged ends the run even with steps pending.
+        # An answer with a schema, or one that must be complete, needs its final step; otherwise
+        # convergence ends the run even with pending steps.
         if not self._options.requires_final_step and self._options.convergence.when == "any":
             return True
         return is_answer_complete(self._run.plan)
@@ -200,7 +200,7 @@ class Loop:
         return "max_passes" if this.number == self._options.limits.max_passes else None
 
     def _check_answer(self, this: OpenPass) -> TerminationReason:
-        """The end of a run without passes, once its answer is there."""
+        """Return how a run without passes ends, once its answer exists."""
         if self._options.judges_answer:
             with self._run.phase("C", "EVALUATE") as phase:
                 self._evaluation.evaluate(this, phase, is_reviewed=False)
@@ -247,7 +247,7 @@ class Loop:
         return self._batches.worker.settle_steps(with_errors(plan, missing), self._run.state)
 
     def _review_plan(self, this: OpenPass) -> bool:
-        """Validate and refine the plan; whether the budget sufficed."""
+        """Validate and refine the plan. Returns whether the budget sufficed."""
         if self.is_small:
             self._skip("B", "EVALUATE")
             self._skip("B", "REFINE")
@@ -266,7 +266,7 @@ class Loop:
     def _refine_pass(
         self, this: OpenPass, issues: Sequence[ValidationIssue], assessment: ConvergenceAssessment
     ) -> bool:
-        """Refine when there is a reason to; whether the run is stuck afterwards."""
+        """Refine if there is a reason to. Returns whether the run is stuck afterwards."""
         run = self._run
         refiner = self._refiner
         before = run.plan
@@ -295,7 +295,7 @@ class Loop:
             note.outcome = "skipped"
 
     def _refine(self, this: OpenPass, stage: str, occasion: Occasion) -> bool:
-        """Refine the plan; whether the budget sufficed."""
+        """Refine the plan. Returns whether the budget sufficed."""
         run = self._run
         refiner = self._refiner
         with run.phase(stage, "REFINE") as phase:

@@ -1,4 +1,4 @@
-"""The kernel as it is used: five components in, the outcome of a run out."""
+"""The public kernel: five components in, the outcome of a run out."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ from aeon.refinement.refiner import Refiner
 
 @dataclass(eq=False, repr=False)
 class Orchestrator:
-    """Runs tasks, one at a time, with five components; one instance for each run that is to overlap
-    with another. What is not given is made: an executor of LLM steps, a refiner, a memory of the
-    process."""
+    """Runs tasks with five components, one at a time; runs that overlap need separate instances.
+    Missing parts are created: an executor of LLM steps, a refiner, a memory in this process."""
 
     llm: LLMAdapter
     convergence_engine: Engine
@@ -50,24 +49,24 @@ class Orchestrator:
 
     @property
     def state(self) -> RunState:
-        """The latest run as it stands; may be read while it runs, from any thread."""
+        """The state of the latest run; may be read during the run, from any thread."""
         return self._loop.state if self._loop else RunState()
 
     def forecast(self, plan: Plan) -> int:
-        """About how many cycles a plan takes, in the latest run."""
+        """Estimate the cycles of a plan, in the latest run."""
         return (self._loop or self._make_loop()).forecast(plan)
 
     def run(
         self, task: str, context: JsonObject | None = None, run_id: str | None = None
     ) -> Outcome:
-        """Run a task to its end, whatever end that is; errors of the model's side become the
+        """Run a task to its end, whatever the end is; errors of the model's side become the
         outcome's `error`."""
         self._loop = self._make_loop()
         return self._loop.run(task, context, run_id or uuid.uuid4().hex)
 
     def plan(self, task: str, context: JsonObject | None = None) -> Plan:
-        """Phases A and B alone: the reviewed and refined plan. Raises TTLExpired, LimitReached,
-        StopRequested and what the model's side raises."""
+        """Run phases A and B and return the reviewed and refined plan. Raises TTLExpired,
+        LimitReached, StopRequested and the errors of the model's side."""
         self._loop = self._make_loop()
         return self._loop.plan(task, context)
 

@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class OpenRun(RunRecorder):
-    """What the parts of one run share: its record, and its budget. Changed by the kernel's thread
-    alone; `state` may be read from any."""
+    """The shared record and budget of one run. Changed only by the kernel's thread; `state` may be
+    read from any thread."""
 
     def __init__(
         self,
@@ -43,20 +43,20 @@ class OpenRun(RunRecorder):
         self._max_seconds = options.limits.max_seconds
         self.attempts = RefinementAttempts()
         self.refinement_error: AeonError | None = None
-        """Why the latest refinement could not be had or used."""
+        """Why the latest refinement was unavailable or unusable."""
         self.step_errors: list[LLMError | None] = []
 
     def close(self) -> None:
-        """Let the threads end, and listen no more."""
+        """Let the threads end, and stop listening."""
         self.workers.close()
         self.stop_listening()
 
     def affordable(self, cycles: int = 1) -> bool:
-        """Whether the TTL allows one more call, which costs so many cycles."""
+        """Whether the TTL allows one more call that costs `cycles`."""
         return self.state.ttl_remaining >= cycles
 
     def take(self, refined: RefinementOutcome) -> None:
-        """Go on with the plan of a refinement; what it left to a person is not refined again
+        """Continue with a refined plan; fragments it left to a person are not refined again
         (FR-065)."""
         self.attempts = refined.attempts
         self.refinement_error = refined.error
@@ -69,15 +69,14 @@ class OpenRun(RunRecorder):
                 self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
 
     def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
-        """One structured call: charged, numbered, announced, made in a thread of the pool and
-        waited for."""
+        """Make one structured call: charged, numbered, announced, run in a pool thread and awaited."""
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
         return self.wait_for(at_site(site)(ask))
 
     def wait_for(self, work: Callable[[], T]) -> T:
-        """What is worked out in a thread of the pool, waited for until the run must stop."""
+        """Run `work` in a pool thread and return its result, waiting until the run must stop."""
         submitted = [self.workers.submit(work)]
         for future in as_done(submitted, self.is_ending, self.grace_seconds):
             return future.result()
@@ -85,7 +84,7 @@ class OpenRun(RunRecorder):
         raise AssertionError("a call is only abandoned when the run is stopping")
 
     def check_end(self) -> None:
-        """Raise StopRequested or LimitReached when nothing new may start."""
+        """Raise StopRequested or LimitReached if nothing new may start."""
         if self._control.stop_requested:
             raise StopRequested("the run was asked to stop")
         if self._is_out_of_time():
@@ -100,8 +99,8 @@ class OpenRun(RunRecorder):
         return self._max_seconds is not None and self.watch.seconds >= self._max_seconds
 
     def charge(self, cycles: int, step_id: str | None = None) -> CallSite:
-        """The numbered place of the next dispatch, which costs so many `cycles`: the only place
-        where a run is charged. Raises TTLExpired when they are not affordable."""
+        """Charge the next dispatch and return its numbered place: the only place where a run is
+        charged. Raises TTLExpired if `cycles` are not affordable."""
         if not self.affordable(cycles):
             raise TTLExpired
         self.update(ttl_used=self.state.ttl_used + cycles)
@@ -116,19 +115,18 @@ class OpenRun(RunRecorder):
         )
 
     def charge_units(self, cycles: int, step_id: str) -> tuple[CallSite, ...]:
-        """The numbered places of a step's dispatches, each of one cycle; of a free one its only
-        place."""
+        """Charge a step's dispatches of one cycle each and return their numbered places; a free
+        step has one."""
         units = [1] * cycles or [0]
         return tuple(self.charge(unit, step_id) for unit in units)
 
     def charge_rounds(self, allowances: Iterable[RoundAllowance]) -> None:
-        """Charge the further rounds of steps that used tools, set aside when they were
-        dispatched."""
+        """Charge the further rounds of steps that used tools, set aside at their dispatch."""
         taken = sum(allowance.taken for allowance in allowances)
         self.update(ttl_used=self.state.ttl_used + taken)
 
     def announce(self, site: CallSite, call: str, *, plan: Plan | None = None) -> None:
-        """Announce a dispatch, in a batch with the `plan` as it began."""
+        """Announce a dispatch; in a batch, with the `plan` at its start."""
         state = self.state
         used = site.cycle + site.round if site.cycle else state.ttl_used
         left = state.ttl_allocated - used if state.ttl_allocated else None

@@ -1,4 +1,4 @@
-"""What configures the kernel."""
+"""Settings of the kernel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aeon.llm.stack.limits import LimitSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL;
-    `least_after_update` is how many cycles a changed profile leaves at least. `default_profile` is
-    used when none could be inferred. `plan` is run instead of a generated one.
-    `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
-    answer. `judges_answer`: the answer of a mode without assessments is assessed once, for
-    comparison. `takes_best`: the answer is that of the best pass, not of the latest."""
+    """The options of runs. `base_ttl` is the base of the TTL table, in core mode the whole TTL;
+    `least_after_update` is the fewest cycles left by a changed profile. `default_profile` is used
+    if none could be inferred. `plan` replaces a generated one. `requires_final_step`: the answer
+    must be one step's output. `answer_mark` precedes every answer. `judges_answer`: the answer of a
+    mode without assessments is assessed once, for comparison. `takes_best`: the answer is the best
+    pass's, not the latest's."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP

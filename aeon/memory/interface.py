@@ -11,17 +11,17 @@ STEPS = "step/"
 
 
 class Memory(Protocol):
-    """A thread-safe key/value store. Any method may raise; the kernel records the failure and goes
-    on."""
+    """A thread-safe key/value store. Any method may raise; the kernel records the failure and
+    continues."""
 
     def write(self, key: str, value: Any) -> None:
-        """Store a JSON value under a key, instead of the value before."""
+        """Store a JSON value under a key, replacing the earlier value."""
         ...
 
     def read(self, key: str) -> Any | None:
-        """The value of a key; None when there is none."""
+        """Return the value of a key; None if there is none."""
         ...
 
     def search(self, prefix: str) -> JsonObject:
-        """Every key that starts with `prefix`, with its value, sorted by key."""
+        """Return every key that starts with `prefix`, with its value, sorted by key."""
         ...

@@ -1,4 +1,4 @@
-"""Memory in this process: of one run, guarded against failures, and as prompts show it."""
+"""Memory in this process: of one run, guarded against failures, and in the form for prompts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _HANDOFF = "/handoff"
 
 
 class InMemory:
-    """A dictionary behind a lock. Values are stored as JSON, so that nobody changes what another
-    wrote or read; writing a value that JSON does not have raises TypeError or ValueError."""
+    """A dictionary behind a lock. Values are stored as JSON, so that writers and readers never
+    share an object; writing a value that JSON does not have raises TypeError or ValueError."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -29,12 +29,12 @@ class InMemory:
             self._values[key] = text
 
     def read(self, key: str) -> Any | None:
-        """The value of a key; None when there is none."""
+        """Return the value of a key; None if there is none."""
         with self._lock:
             return json.loads(self._values.get(key, "null"))
 
     def search(self, prefix: str) -> JsonObject:
-        """Every key that starts with `prefix`, with its value, sorted by key."""
+        """Return every key that starts with `prefix`, with its value, sorted by key."""
         return self._read_where(lambda key: key.startswith(prefix))
 
     def _read_where(self, is_meant: Callable[[str], bool]) -> JsonObject:
@@ -43,12 +43,12 @@ class InMemory:
         return {key: json.loads(text) for key, text in sorted(found)}
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held open."""
 
 
 class RunMemory(InMemory):
-    """A memory as one run sees it: its contents when the run began (`held`), but results of steps,
-    and what the run writes itself. Writes go to `memory`, too; its error is raised after the run
+    """A memory as one run sees it: its content at the start of the run (`held`) without results of
+    steps, and what the run writes. Writes also go to `memory`; its errors are raised after the run
     has the value."""
 
     def __init__(self, memory: Memory | None = None, held: JsonMapping | None = None) -> None:
@@ -64,11 +64,11 @@ class RunMemory(InMemory):
             self._memory.write(key, value)
 
     def notes(self) -> JsonObject:
-        """Everything but the results of steps, sorted by key."""
+        """Return everything except the results of steps, sorted by key."""
         return self._read_where(lambda key: not key.startswith(STEPS))
 
     def handoffs(self) -> dict[str, str]:
-        """What steps handed to those after them beside their output, by step id."""
+        """Return the hand-offs of steps to later ones, by step id."""
         found = self._read_where(lambda key: key.startswith(STEPS) and key.endswith(_HANDOFF))
         return {
             key.removeprefix(STEPS).removesuffix(_HANDOFF): handoff
@@ -78,8 +78,8 @@ class RunMemory(InMemory):
 
 
 class GuardedMemory:
-    """A memory whose failures are given to `report`, each text once, and not raised: they must not
-    fail a run."""
+    """A memory whose failures are passed to `report`, each text once, instead of raised: they must
+    not fail a run."""
 
     def __init__(self, memory: Memory, report: Callable[[str], None]) -> None:
         self._memory = memory
@@ -92,27 +92,27 @@ class GuardedMemory:
             self._guard(lambda: self._memory.write(key, value), f"{key} could not be stored")
 
     def read(self, key: str) -> Any | None:
-        """The value of a key; None when there is none, or it cannot be read."""
+        """Return the value of a key; None if there is none, or it cannot be read."""
         return self._guard(lambda: self._memory.read(key), f"{key} could not be read")
 
     def search(self, prefix: str) -> JsonObject:
-        """Every key with that prefix and its value; empty when the memory fails."""
+        """Return every key with that prefix and its value; empty if the memory fails."""
         problem = f"{prefix or 'memory'} could not be searched"
         return self._guard(lambda: _require_entries(self._memory.search(prefix)), problem) or {}
 
     def _guard(self, work: Callable[[], Any], problem: str) -> Any:
         try:
             return work()
-        except Exception as error:  # a memory of any kind may fail in any way
+        except Exception as error:  # a custom memory may fail in any way
             if str(error) not in self._reported:
                 self._reported.add(str(error))
                 self._report(f"{problem}: {error}")
 
 
 class ShownMemory:
-    """The entries of a memory as prompts show them, at most `max_characters` of keys and values as
-    JSON; but not the results of steps, which reach prompts as outputs and context. `read` gives all
-    entries, `handoffs` what steps handed to those after them, by step id."""
+    """The entries of a memory for prompts, at most `max_characters` of keys and values as JSON,
+    without the results of steps, which prompts contain as outputs and context. `read` returns all
+    entries, `handoffs` the hand-offs of steps to later ones, by step id."""
 
     def __init__(
         self,
@@ -125,21 +125,20 @@ class ShownMemory:
         self._max_characters = max_characters
 
     def entries(self) -> JsonObject:
-        """The entries that could be shown now."""
+        """Return the entries that could be shown now."""
         return _without_steps(self._read())
 
     def variables(self, entries: JsonMapping | None = None) -> JsonObject:
-        """The prompt variables `memory` and `memory_left_out`, of the entries given or else of
-        those there are now."""
+        """Return the prompt variables `memory` and `memory_left_out`, from the given or the present
+        entries."""
         shown = _without_steps(self._read() if entries is None else entries)
         fitting, left_out = cut_entries(shown, self._max_characters)
         return {"memory": fitting, "memory_left_out": left_out}
 
 
 def cut_entries(entries: JsonMapping, max_characters: int) -> tuple[list[JsonObject], int]:
-    """The entries, sorted by key, as far as the characters allow, and how many are left out. The
-    first that does not fit is cut, its value as text, with the number of characters that are
-    missing."""
+    """Return the entries, sorted by key, that fit into the characters, and the number left out. The
+    first that does not fit is cut, its value as text, with the number of missing characters."""
     fitting: list[JsonObject] = []
     left = max_characters
     for key, value in sorted(entries.items()):
@@ -162,9 +161,9 @@ def cut_entries(entries: JsonMapping, max_characters: int) -> tuple[list[JsonObj
 
 
 def _require_entries(found: object) -> JsonObject:
-    """What a search gave. Raises TypeError for anything but a mapping by keys."""
+    """Return the result of a search. Raises TypeError unless it is a mapping by keys."""
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
-        raise TypeError(f"search gave {type(found).__name__}, not a mapping of keys to values")
+        raise TypeError(f"search returned {type(found).__name__}, not a mapping of keys to values")
     return dict(found)
 
 

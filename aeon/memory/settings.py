@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 class MemorySettings(Value):
     """`memory`: where the memory of runs is stored. `in_memory` lasts as long as the run; `sqlite`
-    is the file `path`, of which `namespace` is the part that runs share; None gives each run one of
-    its own. `entries` are written at the start of a run, those of `entries_file` too; prompts show
+    is the file `path`, in which runs share the part `namespace`; None gives each run its own.
+    `entries`, and those of `entries_file`, are written at the start of a run; prompts show
     `max_characters` of keys and values as JSON."""
 
     kind: Literal["in_memory", "sqlite"] = "in_memory"
@@ -46,7 +46,7 @@ class MemorySettings(Value):
 
 
 def key_problem(key: str) -> str:
-    """Why only the run itself may write a key; empty when anybody may."""
+    """Return why only the run itself may write a key; empty if anybody may."""
     if not key.strip():
         return "a key of memory is not blank"
     return (
@@ -57,7 +57,7 @@ def key_problem(key: str) -> str:
 
 
 def open_memory(settings: MemorySettings, run_id: str = "") -> InMemory | SqliteMemory:
-    """The memory of one run; `run_id` is its namespace when the settings name none. Raises
+    """Open the memory of one run; `run_id` is its namespace if the settings name none. Raises
     ConfigError."""
     if settings.kind == "in_memory" or settings.path is None:
         return InMemory()

@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS memory (
 
 
 class SqliteMemory:
-    """Keys and JSON values in an SQLite file, apart by `namespace`; thread-safe, and safe between
+    """Keys and JSON values in an SQLite file, separated by `namespace`; safe between threads and
     processes. Opening and every method raise sqlite3.Error or OSError."""
 
     def __init__(self, path: Path, namespace: str = "") -> None:
@@ -37,18 +37,18 @@ class SqliteMemory:
             raise
 
     def write(self, key: str, value: object) -> None:
-        """Store a value under a key, instead of the value before."""
+        """Store a value under a key, replacing the earlier value."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         with self._lock:
             insert = "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)"
             self._connection.execute(insert, (self._namespace, key, text))
 
     def read(self, key: str) -> Any | None:
-        """The value of a key; None when there is none."""
+        """Return the value of a key; None if there is none."""
         return self.search(key).get(key)
 
     def search(self, prefix: str) -> JsonObject:
-        """Every key that starts with `prefix`, with its value, sorted by key."""
+        """Return every key that starts with `prefix`, with its value, sorted by key."""
         query = "SELECT key, value FROM memory WHERE namespace = ?"
         with self._lock:
             found = self._connection.execute(query, (self._namespace,)).fetchall()

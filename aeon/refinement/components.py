@@ -1,5 +1,5 @@
-"""The components of a run by their published interfaces; abilities beyond these are protocols of
-their own. What a component returns is checked where it is called (`aeon.supervisor.contract`)."""
+"""The published interfaces of a run's components; further abilities have their own protocols. A
+component's results are checked where it is called (`aeon.supervisor.contract`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Engine(Protocol):
         outputs: JsonObject,
         custom_criteria: JsonObject | None = None,
     ) -> ConvergenceAssessment:
-        """Judge the results of a plan."""
+        """Assess the results of a plan."""
 
 
 class Validator(Protocol):
-    """Reviews plans and what came of them."""
+    """Reviews plans and their results."""
 
     def validate(
         self,
@@ -69,7 +69,7 @@ class Planner(Protocol):
 
 
 class Depth(Protocol):
-    """Profiles tasks, and gives each its budget."""
+    """Profiles tasks and allocates their budgets."""
 
     def infer_task_profile(
         self, task_description: str, context: JsonObject | None = None
@@ -77,7 +77,7 @@ class Depth(Protocol):
         """Profile a task."""
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
-        """Give a task its LLM cycles."""
+        """Return the LLM cycles for a task."""
 
     def update_task_profile(
         self,
@@ -87,12 +87,12 @@ class Depth(Protocol):
         clarity_states: list[str],
         task_description: str,
     ) -> TaskProfile | None:
-        """Profile a task anew; None where the profile stays."""
+        """Profile a task again; None keeps the profile."""
 
 
 @runtime_checkable
 class WithCycles(Protocol):
-    """An engine that says how many cycles an assessment costs."""
+    """An engine that declares the cycles of an assessment."""
 
     cycles: int
 
@@ -106,25 +106,25 @@ class WithTable(Protocol):
 
 @runtime_checkable
 class WithLimit(Protocol):
-    """A component of adaptive depth with a limit of its own."""
+    """A component of adaptive depth with its own limit."""
 
     limit: int
 
 
 @runtime_checkable
 class WithNestingDepth(Protocol):
-    """A planner with a limit of its own on how deep subplans nest."""
+    """A planner with its own limit on the nesting of subplans."""
 
     max_nesting_depth: int
 
 
 def find_table(depth: Depth) -> TTLTable | None:
-    """The map from profiles to TTL; None for a component that allocates without."""
+    """Return the table from profiles to TTL; None for a component without one."""
     return depth.table if isinstance(depth, WithTable) else None
 
 
 def find_limit(depth: Depth, caps: Iterable[int | None]) -> int:
-    """The most cycles that a run may have: the least of a component's own limit and the caps."""
+    """Return the most cycles of a run: the lowest of the component's own limit and the caps."""
     own = depth.limit if isinstance(depth, WithLimit) else sys.maxsize
     return min([own, *(cap for cap in caps if cap is not None)])
 
@@ -143,8 +143,8 @@ ASSESS = Contract("convergence engine", "assess", ConvergenceAssessment)
 def generate_plan(
     planner: Planner, task: str, context: dict[str, Any] | None, **limits: Any
 ) -> Plan:
-    """The plan that a planner makes of a task. Raises ComponentFailed for one whose steps are no
-    graph, or break the `limits` of `check_steps`, and what the planner raises."""
+    """Make a plan with a planner. Raises ComponentFailed if its steps are no graph or exceed the
+    `limits` of `check_steps`, and what the planner raises."""
     plan: Plan = GENERATE_PLAN.call(planner, task, context)
     if findings := check_steps(plan.steps, **limits):
         name = f"planner: {type(planner).__name__}.generate_plan"

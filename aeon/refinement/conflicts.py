@@ -1,5 +1,5 @@
-"""Conflicts between what a review proposed and what a refinement did (FR-079), found by comparing
-the two."""
+"""Conflicts between a review's proposals and a refinement's actions (FR-079), found by comparing
+both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aeon.domain.values import JsonMapping
 from aeon.plan.draft import kind_of
 
 _EXACT = ("tool", "agent", "arguments", "dependencies", "provides")
-# Other words may mean the same, which the program does not judge.
+# Different wording may mean the same, which the program does not judge.
 _WORDED = ("description", "handoff_to_next")
 _NO_CHANGE = StepChange(step_id="", before=None, after=None)
 
@@ -19,8 +19,8 @@ _NO_CHANGE = StepChange(step_id="", before=None, after=None)
 def find_conflicts(
     record: RefinementRecord, issues: Sequence[ValidationIssue]
 ) -> Iterator[tuple[RefinementAction, ValidationIssue]]:
-    """The accepted actions that act otherwise than the proposed repair of an issue: the planner
-    says so, or both are about one step and differ."""
+    """Yield the accepted actions that differ from the proposed repair of an issue: the planner
+    declares it, or both concern one step and differ."""
     repairs = [(issue, issue.proposed_repair) for issue in issues if issue.proposed_repair]
     changed = {change.step_id: change for change in record.changes}
     for action in record.accepted:
@@ -33,8 +33,8 @@ def find_conflicts(
 
 
 def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChange) -> bool:
-    """Whether a repair of a step names another action than was taken, or other values of the step's
-    fields."""
+    """Whether a step's proposed repair names another action than the one taken, or other values of
+    its fields."""
     named = repair.action.strip().upper()
     if named in ACTIONS and named not in (action.action_type, kind_of(action)):
         return True

@@ -1,4 +1,4 @@
-"""What a refinement is given, what it may spend, and what it comes to."""
+"""The input, budget and outcome of a refinement."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Ask = Callable[[FollowUpQuestion], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """Why a plan is refined. `closed` are the fragments left to a person; `is_clean`: a review
-    found nothing."""
+    """The reasons to refine a plan. `closed` are the fragments left to a person; `is_clean`: a
+    review found nothing."""
 
     issues: Sequence[ValidationIssue] = ()
     triggers: Sequence[Trigger] = ()
@@ -36,7 +36,7 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something a person should know of a refinement; becomes an advisory."""
+    """A message to the user about a refinement; becomes an advisory."""
 
     kind: AdvisoryKind
     message: str
@@ -45,10 +45,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class RefinementOutcome:
-    """The result of a refinement. `record` is None when the planner gave nothing usable (FR-067).
-    `handed_over` are the fragments that a person must look at from now on, `conflicts` the
-    contradictions, `error` is why there was no usable answer: the model's failure, no judgement of
-    what it proposed."""
+    """The result of a refinement. `record` is None if the planner returned nothing usable (FR-067).
+    `handed_over` are the fragments that need a person from now on, `conflicts` the contradictions;
+    `error` is why there was no usable answer: the model's failure, not a judgement of its
+    proposals."""
 
     plan: Plan
     attempts: RefinementAttempts
@@ -59,7 +59,7 @@ class RefinementOutcome:
     error: AeonError | None = None
 
     def changes_of(self, state: RunState) -> JsonObject:
-        """The fields of a run's state that this refinement changes."""
+        """Return the fields of a run's state that this refinement changes."""
         return {
             "plan": self.plan,
             "refused": (*state.refused, *(self.record.refused if self.record else ())),
@@ -69,7 +69,7 @@ class RefinementOutcome:
         }
 
     def list_fragments_for_person(self) -> Iterator[tuple[str, str]]:
-        """The fragments that a person must look at, each with its message."""
+        """Yield the fragments that a person must look at, each with its message."""
         for step_id in self.handed_over:
             yield step_id, f"Step {step_id} needs a person's attention."
         for issue in self.conflicts:

@@ -1,4 +1,4 @@
-"""Components of a person's own: named by `components.NAME` or given in Python, held to the
+"""Components that you bring: named by `components.NAME` or given in Python, and checked against the
 published interfaces."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ INTERFACES: Mapping[str, type] = {
     "supervisor": Repairs,
     "memory": Memory,
 }
-"""What each component must offer, by its name in `components`."""
+"""The interface of each component, by its name in `components`."""
 
 
 class GivenComponents(TypedDict, total=False):
-    """The components that a program may give: each a component that all runs share, or what makes
-    one for each run."""
+    """Components that a program may pass: each either a component shared by all runs, or a factory
+    that creates one for each run."""
 
     planner: Planner | Callable[..., Planner] | None
     validator: Validator | Callable[..., Validator] | None
@@ -45,8 +45,7 @@ _PAGE = "`aeon docs components` has examples."
 
 @dataclass(frozen=True, slots=True)
 class OwnComponent:
-    """A component of a person's own. `factory` makes one for each run; `instance` is one that all
-    runs share."""
+    """A custom component. `factory` creates one for each run; `instance` is shared by all runs."""
 
     named: str
     interface: type
@@ -55,9 +54,9 @@ class OwnComponent:
     instance: object = None
 
     def make(self, offered: Mapping[str, object]) -> Any:
-        """The component of one run; its factory is given what it names of what is offered, and its
-        options. Raises ConfigError for one that cannot be made, or lacks a method of its
-        interface."""
+        """Return the component of one run; its factory gets those offered objects that its
+        parameters name, and its options. Raises ConfigError for a component that cannot be created
+        or lacks a method of its interface."""
         if self.factory is None:
             return self.instance
         taken = _parameters_of(self.factory)
@@ -74,27 +73,27 @@ class OwnComponent:
 
 @dataclass(frozen=True, slots=True)
 class OwnComponents:
-    """The components of a person's own, by their names in `components`."""
+    """The custom components, by their names in `components`."""
 
     by_name: Mapping[str, OwnComponent] = field(default_factory=dict)
 
     def make(self, name: str, offered: Mapping[str, object]) -> Any:
-        """The component of one run; None where it is the packaged one."""
+        """Return the component of one run; None for the packaged one."""
         own = self.by_name.get(name)
         return own.make(offered) if own else None
 
 
 def describe_components(given: Mapping[str, object]) -> dict[str, OwnObject]:
-    """The components that were given in Python, as they would be configured."""
+    """Return the components given in Python in the form of a configuration."""
     return {name: OwnObject(factory=_name_of(value)) for name, value in given.items()}
 
 
 def load_components(
     configured: Mapping[str, OwnObject], given: Mapping[str, object]
 ) -> OwnComponents:
-    """Those that are configured, imported, and those that were `given` in Python instead: a
-    component, or a class or function that makes one for each run. Raises ConfigError for what
-    cannot be imported, called, or lacks a method."""
+    """Import the configured components, except those `given` in Python instead: a component, or a
+    class or function that creates one for each run. Raises ConfigError for one that cannot be
+    imported or called, or lacks a method."""
     imported = {
         name: _load_configured(name, own) for name, own in configured.items() if name not in given
     }
@@ -107,8 +106,8 @@ def _load_configured(name: str, own: OwnObject) -> OwnComponent:
     named = f"{key}={own.factory}"
     if own.factory.endswith(GIVEN):
         raise ConfigError(
-            f"{named}: a program gave it to the run that is resumed",
-            hint=f'Give it again: Aeon.from_config(["resume=DIR"], {name}=...); '
+            f"{named}: a program passed it to the run being resumed",
+            hint=f'Pass it again: Aeon.from_config(["resume=DIR"], {name}=...); '
             f"or choose another: {key}=package.module:Factory, {key}=null for the packaged one.",
         )
     factory = load_object(key, own.factory, "Factory", GROUP)
@@ -131,7 +130,7 @@ def _take_given(name: str, given: object) -> OwnComponent:
 
 def check_interface(named: str, component: object, interface: type) -> None:
     """Raise ConfigError for a component that lacks a method of the published interface, or whose
-    method does not take its arguments."""
+    method does not accept its arguments."""
     for name, published in vars(interface).items():
         if name.startswith("_") or not inspect.isfunction(published):
             continue
@@ -153,7 +152,7 @@ def check_interface(named: str, component: object, interface: type) -> None:
 def _parameters_of(factory: Callable[..., object]) -> frozenset[str]:
     try:
         return frozenset(inspect.signature(factory).parameters)
-    except ValueError:  # some classes of C have no signature
+    except ValueError:  # some C classes have no signature
         return frozenset()
 
 

@@ -1,12 +1,12 @@
-"""Refinement: ask for changes, let through what is sound, validate it, apply it (FR-004, FR-013,
-FR-049, FR-067, FR-079).
+"""Refinement: request changes, screen them, validate them, apply them (FR-004, FR-013, FR-049,
+FR-067, FR-079).
 
-    propose     the planner, with the issues as constraints
-    admit       attempt limits, per fragment and in all
-    decompose   a subplan for each action that decomposes a step
-    draft       the structurally sound actions, applied to a draft of the plan
-    validate    everything the draft changes, once
-    apply       what was not refused, to the plan
+- propose: the planner, with the issues as constraints
+- admit: attempt limits, per fragment and in total
+- decompose: a subplan for each action that decomposes a step
+- draft: the structurally sound actions, applied to a draft of the plan
+- validate: everything that the draft changes, once
+- apply: the actions that were not refused, to the plan
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class _Screened:
 
 
 class Refiner:
-    """Refines plans. `ask` puts a question to the person; `one_final_step` holds the plan to a
-    single final step. With `has_person`, steps that are left to a person are done by one."""
+    """Refines plans. `ask` puts a question to the user; `one_final_step` requires a single final
+    step. With `has_person`, a person does the steps left to them."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Refiner:
         self._leave = partial(leave_to_person, asks=has_person)
 
     def may_refine(self, attempts: RefinementAttempts) -> bool:
-        """Whether the run may refine once more (FR-066)."""
+        """Whether the run may be refined once more (FR-066)."""
         return counting.may_refine(attempts, self._settings)
 
     def is_due(self, triggers: Sequence[Trigger]) -> bool:
@@ -110,7 +110,7 @@ class Refiner:
 
     def asks_model(self, plan: Plan, occasion: Occasion) -> bool:
         """Whether the planner needs a model: not for a plan of one step whose review found nothing,
-        where nobody could answer a question."""
+        if nobody could answer a question."""
         nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
         return not nothing_to_do or self._settings.when == "always" or self._proposer is None
 
@@ -179,8 +179,8 @@ class Refiner:
     def give_up(
         self, plan: Plan, triggers: Sequence[Trigger], attempts: RefinementAttempts
     ) -> RefinementOutcome:
-        """The plan at the limit of a run's refinements: its steps that are not complete are left to
-        a person, as at the limit of a fragment, so that the steps that depend on them use the best
+        """Return the outcome at the limit of a run's refinements: the steps behind the triggers are
+        left to a person, as at the limit of a fragment, so that their dependents use the best
         available output (FR-066)."""
         steps = by_id(plan.steps)
         left = tuple(trigger.about for trigger in triggers if trigger.about in steps)
@@ -306,8 +306,8 @@ class Refiner:
 
 
 def _ask_each(ask: Ask, questions: Sequence[FollowUpQuestion]) -> list[FollowUpQuestion]:
-    """The questions with their answers. Raises PersonAwaited once all have been asked: whoever
-    answers later answers them together."""
+    """Return the questions with their answers. Raises PersonAwaited after all have been asked, so
+    that they can be answered together."""
     answered: list[FollowUpQuestion] = []
     awaited: PersonAwaited | None = None
     for question in questions:
@@ -348,9 +348,9 @@ def _select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
 def _reject_actions(
     report: SemanticValidationReport, plan: Plan, draft: DeltaResult, reject_severity: Severity
 ) -> tuple[RefusedAction, ...]:
-    """The actions of a draft of a plan that an issue refuses, by the severity that the model gave
-    it: an issue at a step the action is about, or at a step that depended, or would depend, on one
-    of those. One about no step refuses all."""
+    """Return the draft's actions that an issue refuses, by the severity the model gave it: an issue
+    at a step that the action concerns, or at a step that depends on one of these before or after
+    the change. An issue about no step refuses all."""
     grave = {i.step_id: i for i in report.issues if reaches(i.severity, reject_severity)}
     refused = []
     for action in draft.accepted:
@@ -369,8 +369,8 @@ def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
 
 
 def is_stuck(before: Plan, after: Plan) -> bool:
-    """Whether nothing changed and nothing can run. A question without an answer changes nothing,
-    and neither does leaving a step to a person."""
+    """Whether nothing changed and nothing can run. An unanswered question, or leaving a step to a
+    person, is no change."""
     is_answered = any(
         question.answer is not None for question in after.questions[len(before.questions) :]
     )

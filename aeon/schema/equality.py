@@ -1,4 +1,4 @@
-"""When two answers are the same: numbers as numbers, JSON as JSON, all else as trimmed text."""
+"""Equality of answers: numbers as numbers, JSON as JSON, everything else as trimmed text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FENCED = re.compile(r"```[\w-]*\n(?P<text>.*?)\n?```", re.DOTALL)
 
 
 def canonical(answer: str) -> Hashable:
-    """What is equal for equal answers. A number is its value, `15.0` as `15`; an object or a list
-    of JSON, in a code block of its own or bare, is its values, whatever its blanks and the order of
-    its names; everything else is the text without the blanks around it."""
+    """Return a value that is equal for equal answers. A number becomes its value, `15.0` like `15`;
+    a JSON object or list, bare or alone in a code block, its values, whatever its spacing and order
+    of names; everything else the trimmed text."""
     text = answer.strip()
     if _NUMBER.fullmatch(text):
         return _freeze(Decimal(text))
@@ -34,7 +34,7 @@ def is_same(answer: str, other: str) -> bool:
 
 
 def _freeze(value: object) -> Hashable:
-    """A value of JSON that can be compared and hashed; unlike Python's, its `true` is not 1."""
+    """Return a hashable form of a JSON value in which, unlike in Python, `true` is not 1."""
     if isinstance(value, dict):
         return ("object", frozenset((name, _freeze(item)) for name, item in value.items()))
     if isinstance(value, list):

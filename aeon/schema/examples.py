@@ -1,6 +1,6 @@
-"""Values made from a schema: examples of what it asks for, wishes fitted to it, and values
-completed by it. Plain keywords are known; for a `pattern`, give `examples` or a `default`. What is
-made is valid, or refused."""
+"""Makes values from a schema: examples, wishes adapted to it, and completed values. Supports plain
+keywords; a `pattern` needs `examples` or a `default`. Every value made is valid, or NoExample is
+raised."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from aeon.schema.json_schema import is_type, resolve
 from aeon.schema.validators import is_valid
 from aeon.schema.visits import MOST_VISITS
 
-# Deeper than the first, lists are empty and what may be null is null; deeper than the second
-# nothing is made.
+# Below the first depth, lists are empty and nullable values null; below the second, nothing is
+# made.
 _SPARE_DEPTH = 4
 _MAX_DEPTH = 24
 _MOST_VALUES = 1000
@@ -28,18 +28,18 @@ _FORMATS = {
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
 NOTHING: Final = object()
-"""No wish."""
+"""The absence of a wish."""
 
 
 class NoExample(Exception):
-    """No value is easily made for a schema."""
+    """No simple value can be made for a schema."""
 
 
 def make_example(
     schema: JsonMapping, wish: object = NOTHING, text: Callable[[str], str] = lambda _: "text"
 ) -> Any:
-    """A value that the schema accepts, with all that it requires, and as much of `wish` as it
-    allows. `text` makes the texts of properties by their names. Raises NoExample."""
+    """Make a value that the schema accepts, with all required properties and as much of `wish` as
+    allowed. `text` makes the texts of properties from their names. Raises NoExample."""
     if wish is not NOTHING and is_valid(schema, wish):
         return wish
     made = _Maker(schema, text).make(schema, wish)
@@ -49,8 +49,8 @@ def make_example(
 
 
 def complete_value(schema: JsonMapping, given: object, text: Callable[[str], str]) -> Any:
-    """`given`, never changed, with every required property that it lacks: null or an empty list
-    where that is allowed, else as in an example. As it is given, where none can be made."""
+    """Return `given`, which is never changed, with every missing required property: null or an
+    empty list if allowed, else as in an example. Returns `given` itself if no value can be made."""
     try:
         return _Maker(schema, text).complete(schema, given)
     except NoExample:
@@ -65,7 +65,7 @@ class _Maker:
     flattened: int = 0
 
     def make(self, schema: object, wish: object = NOTHING, name: str = "", depth: int = 0) -> Any:
-        """A value for the property `name`. Raises NoExample."""
+        """Make a value for the property `name`. Raises NoExample."""
         self.made += 1
         if self.made > _MOST_VALUES:
             raise NoExample
@@ -92,7 +92,7 @@ class _Maker:
         known = flat.get("properties", {})
         other = flat.get("additionalProperties", {})
         wished = [name for name in wish if name in known or other is not False]
-        # Where nothing is required or wished for, the first property.
+        # If nothing is required or wished for, the first property.
         needed = [*flat.get("required", ()), *wished] or list(known)[:1]
         names = dict.fromkeys((*(name for name in known if name in needed), *needed))
         return {
@@ -113,7 +113,7 @@ class _Maker:
         return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
 
     def complete(self, schema: object, given: object) -> Any:
-        """What is given with the required properties that are missing."""
+        """Return `given` with its missing required properties added."""
         if not isinstance(given, dict | list):
             return given
         flat = self._flatten(schema, given, 0)
@@ -128,7 +128,7 @@ class _Maker:
         return {name: self.complete(known.get(name), whole[name]) for name in in_order}
 
     def _flatten(self, schema: object, wish: object, depth: int) -> JsonObject:
-        """The schema with references, parts and one of its alternatives put in place."""
+        """Return the schema with references, parts and one of its alternatives resolved."""
         self.flattened += 1
         if self.flattened > MOST_VISITS:
             raise NoExample
@@ -160,11 +160,11 @@ class _Maker:
 
 
 def _choose_listed(flat: JsonMapping, wish: object, depth: int) -> Any:
-    """The value that a schema lists: as wished for where only these are allowed, else any example;
-    NOTHING where it lists none."""
+    """Return a value that the schema lists: the wished one if only listed ones are allowed, else
+    any example; NOTHING if it lists none."""
     allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
     if wish is not NOTHING:
-        # True is equal to 1, and only one of them may be listed.
+        # True equals 1 in Python, but only one of them may be listed.
         number = allowed.index(wish) if wish in allowed else 0
         return allowed[number] if allowed else NOTHING
     default = flat.get("default")

@@ -1,9 +1,9 @@
-"""A person's schema file held against the packaged one of the same call: what the program reads
-must be in it.
+"""Compares your schema file with the packaged one of the same call: it must contain everything that
+the program reads.
 
-Both are walked side by side. At every place a person's schema has the same types as the packaged
-one, all its properties, and no other values where the packaged one lists them. Properties of its
-own are asked of the model like all others; what is answered there is neither checked nor read.
+Both are walked in parallel. At every place, your schema must have the same types as the packaged
+one, all its properties, and only values that the packaged one lists, if it lists any. The model is
+also asked for properties of your own, but answers there are neither checked nor read.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from aeon.schema.json_schema import may_be_left_out, pointer, resolve, type_of
 
 
 class _Shape:
-    """What a schema allows, all its alternatives together, references followed; `place` is that of
-    its properties."""
+    """What a schema allows, with all alternatives combined and references followed; `place` is the
+    place of its properties."""
 
     def __init__(self, schema: object, document: JsonMapping, place: str = "") -> None:
         self.place = place
@@ -36,7 +36,7 @@ class _Shape:
                 self.properties = form["properties"]
 
     def allows_only(self, values: Sequence[Any]) -> bool:
-        """Whether all that is allowed is among these values; of none, whatever is allowed."""
+        """Whether every allowed value is among `values`; True if `values` is empty."""
         if not values:
             return True
         return bool(self.values) and all(value in values for value in self.values)
@@ -55,8 +55,8 @@ def _find_forms(
 
 
 def misfits(own: JsonMapping, packaged: JsonMapping) -> tuple[str, ...]:
-    """Why answers by a person's schema could not be read, each as `pointer: reason`; empty when
-    they can."""
+    """Return why answers by your schema could not be read, each as `pointer: reason`; empty if they
+    can be."""
 
     def compare(mine: object, theirs: object, place: str) -> Iterator[str]:
         given = _Shape(mine, own, place)
@@ -81,7 +81,7 @@ def misfits(own: JsonMapping, packaged: JsonMapping) -> tuple[str, ...]:
 
 
 def relax_extras(own: JsonObject, packaged: JsonMapping) -> JsonObject:
-    """The person's schema with the properties that nothing reads neither required nor checked."""
+    """Return your schema with unread properties neither required nor checked."""
 
     def relax(mine: Any, theirs: Any) -> Any:
         if "$ref" in mine:
@@ -105,7 +105,7 @@ def relax_extras(own: JsonObject, packaged: JsonMapping) -> JsonObject:
 
 
 def drop_extras(answer: object, packaged: JsonMapping) -> Any:
-    """An answer without the properties that the packaged schema does not have."""
+    """Return an answer without the properties that the packaged schema lacks."""
 
     def read(value: object, schema: object) -> Any:
         shape = _Shape(schema, packaged)

@@ -1,5 +1,5 @@
-"""JSON Schemas as documents: their parts, references and types, and what is changed before one is
-sent. Pure."""
+"""JSON Schemas as documents: their parts, references and types, and the changes before one is sent.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from aeon.domain.values import JsonMapping, JsonObject
 if TYPE_CHECKING:
     from referencing._core import Resolver
 
-# Where schemas stand within a schema, by keyword: under names, in a list, or alone (older drafts'
-# keywords included).
+# Keywords that contain schemas: by name, in a list, or alone (including keywords of older drafts).
 _MAPS = (
     "properties",
     "patternProperties",
@@ -44,8 +43,8 @@ _T = TypeVar("_T")
 
 
 def once_per_schema(work: Callable[[Any], _T]) -> Callable[[Any], _T]:
-    """Remember what a function gives for a schema, by the schema's identity: one that was given is
-    not changed."""
+    """Cache a function's result by the identity of its schema, which must not be changed
+    afterwards."""
     remembered: dict[int, tuple[Any, _T]] = {}
 
     @wraps(work)
@@ -54,7 +53,7 @@ def once_per_schema(work: Callable[[Any], _T]) -> Callable[[Any], _T]:
         if known is None:
             if len(remembered) >= _MOST_REMEMBERED:
                 remembered.clear()
-            # The schema is kept with it, so that no other object gets its identity.
+            # Stored with the schema, so that no other object gets its identity.
             known = remembered[id(schema)] = schema, work(schema)
         return known[1]
 
@@ -62,13 +61,13 @@ def once_per_schema(work: Callable[[Any], _T]) -> Callable[[Any], _T]:
 
 
 def pointer(path: Iterable[str | int]) -> str:
-    """A JSON pointer (RFC 6901) from its parts; empty for the whole document."""
+    """Build a JSON pointer (RFC 6901) from its parts; empty for the whole document."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def is_type(value: object, kind: str) -> bool:
-    """Whether a value is of a JSON Schema type; false for a name that is no type. 1.0 is an
-    integer, true is none."""
+    """Whether a value has a JSON Schema type; False for an unknown type name. 1.0 is an integer,
+    true is not."""
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
@@ -77,13 +76,13 @@ def is_type(value: object, kind: str) -> bool:
 
 
 def type_of(value: object) -> str:
-    """The narrowest JSON Schema type of a JSON value."""
+    """Return the narrowest JSON Schema type of a JSON value."""
     return next(kind for kind in _TYPES if is_type(value, kind))
 
 
 def walk(schema: object, place: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """Every schema in a schema with its JSON pointer, outermost first. Data (enum, const, default)
-    is not entered."""
+    """Yield every schema in a schema with its JSON pointer, outermost first. Data (enum, const,
+    default) is not entered."""
     if not isinstance(schema, dict):
         return
     yield place, schema
@@ -104,7 +103,7 @@ def _inner_schemas(schema: JsonMapping) -> Iterator[tuple[tuple[str | int, ...],
 
 
 def rebuild(schema: object, change: Callable[[JsonObject], JsonObject]) -> Any:
-    """A copy of the schema with `change` applied to every schema in it, innermost first."""
+    """Return a copy of the schema with `change` applied to every schema in it, innermost first."""
     if not isinstance(schema, dict):
         return schema
     result: JsonObject = {}
@@ -119,15 +118,15 @@ def rebuild(schema: object, change: Callable[[JsonObject], JsonObject]) -> Any:
 
 
 def resolve(schema: JsonMapping, reference: str) -> Any:
-    """The schema that a reference leads to within this schema, by a pointer, an anchor or its
-    `$id`; None when it leads to none. Nothing is fetched."""
+    """Return the schema that a reference leads to within this schema, by a pointer, an anchor or
+    its `$id`; None if there is none. Nothing is downloaded."""
     find = _follow_pointer if reference.startswith("#/") else _look_up
     found = find(schema, reference)
     return found if isinstance(found, Mapping | bool) else None
 
 
 def _follow_pointer(schema: Any, reference: str) -> Any:
-    """What nearly every reference is: read without `referencing`, which takes time to load."""
+    """Resolve the most common kind of reference without `referencing`, which takes time to load."""
     found = schema
     for part in unquote(reference).split("/")[1:]:
         try:
@@ -147,7 +146,7 @@ def _look_up(schema: JsonMapping, reference: str) -> Any:
     try:
         return _resolver_of(schema).lookup(reference).contents
     except (Unresolvable, ValueError, LookupError, TypeError, AttributeError):
-        # Of what is no schema, referencing raises what its contents happen to raise.
+        # For an invalid schema, referencing raises whatever its contents cause.
         return None
 
 
@@ -162,8 +161,8 @@ def _resolver_of(schema: JsonMapping) -> Resolver[Any]:
 
 
 def enum_of(schema: JsonMapping, name: str) -> tuple[Any, ...]:
-    """The values that a schema lists for the first property of that name, wherever it is; empty
-    when it lists none."""
+    """Return the values that a schema lists for the first property of that name, anywhere in it;
+    empty if it lists none."""
     for _, part in walk(schema):
         found = part.get("properties", {}).get(name)
         if isinstance(found, Mapping) and "$ref" in found:
@@ -176,10 +175,12 @@ def enum_of(schema: JsonMapping, name: str) -> tuple[Any, ...]:
 def change_at(
     schema: JsonObject, path: Sequence[str], change: Callable[[JsonObject], JsonObject]
 ) -> JsonObject:
-    """A copy with `change` applied to the schema that this path of keywords and property names
-    leads to. References on the way are put in place, so that other uses of a definition stay as
-    they are; of alternatives, all that have the path are changed. Nothing changes where the path
-    leads nowhere."""
+    """Return a copy with `change` applied to the schema at this path of keywords and property
+    names.
+
+    References on the path are inlined, so that other uses of a definition stay unchanged; of
+    alternatives, all that have the path are changed. If the path does not exist, nothing changes.
+    """
 
     def descend(part: object, rest: Sequence[str]) -> Any:
         if not isinstance(part, dict):
@@ -197,16 +198,15 @@ def change_at(
 
 
 def strip_header(schema: JsonMapping) -> JsonObject:
-    """The schema without what only names the document: `$schema`, `$id`, `$comment`."""
+    """Return the schema without keywords that only name the document: `$schema`, `$id`, `$comment`."""
     return {
         key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")
     }
 
 
 def drop_absent(schema: JsonObject, absent: Collection[str]) -> JsonObject:
-    """The schema without properties that are there only with something absent (`"$comment": "only
-    with NAME"`), without texts of an enum that are absent themselves, and without comments on
-    properties."""
+    """Return the schema without properties that need something absent (`"$comment": "only with
+    NAME"`), without absent enum values, and without comments on properties."""
 
     def change(part: JsonObject) -> JsonObject:
         if "enum" in part:
@@ -226,8 +226,8 @@ def drop_absent(schema: JsonObject, absent: Collection[str]) -> JsonObject:
 
 
 def relax_absent(schema: JsonObject, absent: Collection[str]) -> JsonObject:
-    """The schema in which properties may be missing that are there only with something absent, or
-    that may be left out (`"$comment": "may be left out"`)."""
+    """Return the schema with properties optional that need something absent, or that may be left
+    out (`"$comment": "may be left out"`)."""
 
     def change(part: JsonObject) -> JsonObject:
         forms = part.get("properties", {})
@@ -241,12 +241,12 @@ def relax_absent(schema: JsonObject, absent: Collection[str]) -> JsonObject:
 
 
 def may_be_left_out(form: object) -> bool:
-    """Whether a property is asked of the model, but no fault where it is missing."""
+    """Whether a property is requested from the model but may be missing."""
     return "may be left out" in _comments(form)
 
 
 def _still_required(part: JsonMapping, absent: Collection[str]) -> list[str]:
-    """The required properties of a part that are not there only with something absent."""
+    """Return a part's required properties, except those that need something absent."""
     forms = part.get("properties", {})
     return [name for name in part.get("required", ()) if not _is_only_with(forms.get(name), absent)]
 
@@ -256,7 +256,7 @@ def _is_only_with(form: object, absent: Collection[str]) -> bool:
 
 
 def _comments(form: object) -> frozenset[str]:
-    """The remarks in a property's comment, which stand between semicolons."""
+    """Return the remarks in a property's comment, which are separated by semicolons."""
     comment = form.get("$comment") if isinstance(form, dict) else None
     return frozenset(comment.split("; ")) if isinstance(comment, str) else frozenset()
 
@@ -272,12 +272,12 @@ def _without_comment(form: object) -> Any:
 
 
 def embed_schema(schema: JsonObject, name: str, inner: JsonMapping) -> JsonObject:
-    """The schema with its root property `name` replaced by another, checked schema, whose
-    definitions move up, renamed. Null stays allowed where the property allowed it. Raises
-    SchemaFileError when there is no such property."""
+    """Return the schema with its root property `name` replaced by another checked schema, whose
+    definitions move to the root under new names. Null stays allowed if the property allowed it.
+    Raises SchemaFileError if there is no such property."""
     if name not in schema.get("properties", {}):
         raise SchemaFileError(
-            f"this schema has no property {name!r} that an answer's schema could take the place of"
+            f"this schema has no property {name!r} that an answer's schema could replace"
         )
     is_nullable = _is_nullable(schema["properties"][name])
     base = f"#/properties/{name}" + ("/anyOf/0" if is_nullable else "")
@@ -308,7 +308,7 @@ def embed_schema(schema: JsonObject, name: str, inner: JsonMapping) -> JsonObjec
 
 
 def _rename_definitions(inner: JsonMapping, taken: Collection[str]) -> dict[str, str]:
-    """A new name for each definition of a schema, by the reference to it."""
+    """Return a new name for each definition of a schema, by its reference."""
     names: dict[str, str] = {}
     for keyword in _DEFINITIONS:
         for old in inner.get(keyword, {}):

@@ -40,9 +40,9 @@ _KEYWORDS = frozenset(
 
 
 def strict_violations(schema: JsonMapping) -> tuple[str, ...]:
-    """What keeps a schema out of the strict subset, each as `pointer: reason`; empty when it
-    qualifies. Recursive schemas do not qualify here, though OpenAI takes them: servers with
-    constrained decoding often do not."""
+    """Return why a schema is outside the strict subset, each as `pointer: reason`; empty if it
+    qualifies. Recursive schemas do not qualify here although OpenAI accepts them, because servers
+    with constrained decoding often do not."""
     document = dict(schema)
     parts = list(walk(document))
     found = [("", "must be of type object")] if document.get("type") != "object" else []
@@ -78,7 +78,7 @@ def _check_form(part: JsonObject) -> Iterator[str]:
 def _check_reference(part: JsonObject, document: JsonObject) -> Iterator[str]:
     reference = part["$ref"]
     if len(part) > 1:
-        yield f"$ref cannot stand beside {', '.join(sorted(part.keys() - {'$ref'}))}"
+        yield f"$ref cannot be combined with {', '.join(sorted(part.keys() - {'$ref'}))}"
     if not reference.startswith(("#/$defs/", "#/definitions/")) or not isinstance(
         resolve(document, reference), dict
     ):
@@ -101,7 +101,7 @@ def _check_object(part: JsonObject) -> Iterator[str]:
 
 
 def _find_circles(parts: list[tuple[str, JsonObject]]) -> Iterator[str]:
-    """A message for each definition that refers to itself, at once or through others."""
+    """Yield a message for each definition that refers to itself, directly or through others."""
     definitions = {"#" + place for place, _ in parts if place.count("/") == 2}
     uses: dict[str, list[str]] = {name: [] for name in definitions}
     for place, part in parts:

@@ -1,5 +1,5 @@
-"""Checked schemas, the validators made of them, each of its own draft, and what they refuse;
-nothing is fetched."""
+"""Checked schemas and their validators, each of its own draft, and the errors they find; nothing is
+downloaded."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# A schema of a call is put into another one, where only `#/...` can be followed.
+# A call's schema is embedded into another one, where only `#/...` can be followed.
 _NOT_MOVABLE = ("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$id")
-# A pattern is matched in time linear in the text, or, where it looks around or back, in so many
+# Patterns take time linear in the text or, with lookaround or backreferences, at most this many
 # steps.
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 ErrorKind = Literal["form", "range", "content"]
@@ -43,7 +43,7 @@ _TOO_MANY_VISITS = (
     f"cannot be checked by its schema in {MOST_VISITS:,} steps and {VISITS_A_VALUE} for each value,"
     f" {MOST_IN_ALL:,} at most: its alternatives multiply, or it is too large"
 )
-# Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
+# Keywords that constrained decoding often ignores while it enforces types, names and enums.
 _RANGES = frozenset(
     [
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -53,9 +53,9 @@ _RANGES = frozenset(
 
 
 class SchemaValidator:
-    """Checks values by one schema; made once, used from any thread. Raises ValueError for what is
-    no schema. jsonschema-rs decides, quickly and whatever the patterns; jsonschema says what is
-    wrong with a value."""
+    """Validates values by one schema; created once, used from any thread. Raises ValueError for an
+    invalid schema. jsonschema-rs decides, quickly for every pattern; jsonschema describes the
+    errors of a value."""
 
     def __init__(self, schema: JsonMapping) -> None:
         self.schema = schema
@@ -65,8 +65,7 @@ class SchemaValidator:
         self._visits = Visits(schema)
 
     def is_valid(self, value: object) -> bool:
-        """Whether the schema accepts a value; false, too, where finding out would take too many
-        visits."""
+        """Whether the schema accepts a value; also False if finding out would take too many visits."""
         if self._visits.are_too_many(value):
             return False
         try:
@@ -75,8 +74,9 @@ class SchemaValidator:
             return next(self.iter_errors(value), None) is None
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
-        """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names
-        that Python lacks, and TooManyVisits where finding the rest would take too many visits."""
+        """Yield the schema's errors in jsonschema's words. Raises re.error for a pattern of names
+        that Python does not support, and TooManyVisits if finding the rest would take too many
+        visits."""
         if self._visits.are_too_many(value):
             raise TooManyVisits
         with limit_visits(value):
@@ -112,14 +112,14 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
 def _unique_items(validator: Any, keyword: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     from jsonschema.exceptions import ValidationError
 
-    # jsonschema compares each item with each.
+    # jsonschema compares every item with every other.
     is_list = keyword and validator.is_type(instance, "array")
     if is_list and not validator_of({"uniqueItems": True}).is_valid(instance):
         yield ValidationError(f"{instance!r} has non-unique elements")
 
 
 def is_valid(schema: JsonMapping, value: object) -> bool:
-    """Whether `value` is of `schema`; false, too, for what is no schema."""
+    """Whether `value` matches `schema`; also False for an invalid schema."""
     try:
         return validator_of(schema).is_valid(value)
     except (ValueError, RecursionError):
@@ -127,7 +127,7 @@ def is_valid(schema: JsonMapping, value: object) -> bool:
 
 
 def validator_of(schema: JsonMapping) -> SchemaValidator:
-    """The validator of a schema, made once in a process. Raises ValueError for what is no valid
+    """Return the validator of a schema, created once per process. Raises ValueError for an invalid
     schema."""
     return _validator_of(_text_of(schema))
 
@@ -143,9 +143,9 @@ def _validator_of(text: str) -> SchemaValidator:
 
 
 def compile_schema(schema: object, name: str) -> SchemaValidator:
-    """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of
-    2020-12. `name` says whose schema it is. Raises SchemaFileError with the JSON pointer of what is
-    wrong."""
+    """Return a validator for a schema from any source, of the draft in its `$schema`, else of
+    2020-12. `name` identifies the schema in messages. Raises SchemaFileError with the JSON pointer
+    of the error."""
     if not isinstance(schema, Mapping):
         raise SchemaFileError(f"{name}: a schema is a JSON object, not {type(schema).__name__}")
     try:
@@ -158,8 +158,8 @@ def compile_schema(schema: object, name: str) -> SchemaValidator:
 
 
 def _find_loose_reference(schema: JsonObject) -> str:
-    """The place of the first reference that leads nowhere, since jsonschema-rs does not say; empty
-    without one."""
+    """Return the place of the first reference that leads nowhere, because jsonschema-rs does not
+    report it; empty if there is none."""
     places = (
         f"{place}/$ref"
         for place, part in walk(schema)
@@ -169,7 +169,7 @@ def _find_loose_reference(schema: JsonObject) -> str:
 
 
 def check_schema(schema: Any, name: str) -> None:
-    """Raise SchemaFileError, naming the JSON pointer, unless this is a self-contained Draft 2020-12
+    """Raise SchemaFileError, with the JSON pointer, unless this is a self-contained Draft 2020-12
     schema."""
     compile_schema(schema, name)
     compile_schema({**schema, "$schema": _DIALECT}, name)
@@ -190,9 +190,9 @@ def is_draft_2020(schema: JsonMapping) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for
-    the whole answer. `kind`: "form" where it is not JSON of the schema's types and names, "range"
-    where a value is outside the schema's bounds, "content" where the schema has no objection."""
+    """An error at one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the
+    whole answer. `kind`: "form" if it is not JSON with the schema's types and names, "range" if a
+    value is outside the schema's bounds, "content" if the schema has no objection."""
 
     pointer: str
     message: str
@@ -203,14 +203,14 @@ class FieldError:
 
 
 def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
-    """The kind that errors have as a whole: "form" where one is of the form, "range" where all are
-    of ranges."""
+    """Return the kind of several errors: "form" if one is of form, "range" if all are of ranges,
+    else "content"."""
     kinds = {error.kind for error in errors}
     return "form" if "form" in kinds else "range" if kinds == {"range"} else "content"
 
 
 def find_errors(validator: SchemaValidator, value: object) -> list[FieldError]:
-    """What a schema refuses in a value, by place: about the first thousand errors."""
+    """Return the errors of a value by a schema, sorted by place: about the first thousand."""
     if validator.is_valid(value):
         return []
     found: list[ValidationError] = []
@@ -240,8 +240,8 @@ def _order(error: ValidationError) -> tuple[list[tuple[int, str]], str]:
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
-    """The errors inside the one alternative that is of the value's type; else the error itself. For
-    a wrong object where an object or null is allowed, these are the errors of the object."""
+    """Yield the errors inside the only alternative that has the value's type, else the error
+    itself. For a wrong object where an object or null is allowed, these are the object's errors."""
     alternatives = [
         list(branch)
         for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])
@@ -259,6 +259,6 @@ def _leaves(error: ValidationError) -> Iterator[ValidationError]:
 
 
 def shorten_message(message: str) -> str:
-    """The message, its middle left out where a whole answer was quoted."""
+    """Cut the middle of a message that quotes a whole answer."""
     half = _MAX_MESSAGE // 2
     return message if len(message) <= _MAX_MESSAGE else f"{message[:half]} ... {message[-half:]}"

@@ -1,4 +1,4 @@
-"""How many schemas a check goes through: a schema whose references double is refused before it is
+"""Limits the schemas that a check visits: a schema whose references double is refused before it is
 ever used."""
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import resolve, walk
 
 MOST_VISITS = 10_000
-"""Schemas that one check may go through, beside `VISITS_A_VALUE` for each value in what is
-checked."""
+"""Most schemas visited in one check, plus `VISITS_A_VALUE` for each value in the checked data."""
 VISITS_A_VALUE = 20
 MOST_IN_ALL = 200_000
-"""Schemas that one check may go through, however many values there are."""
-# The engine is done with so many at once; what cannot be more is not counted.
+"""Most schemas visited in one check, however many values there are."""
+# The engine finishes this many at once; smaller checks are not counted.
 _QUICK = 10_000_000
 _CHARACTERS_A_VISIT = 1_000
 _IN_PLACE_LISTS = ("anyOf", "allOf", "oneOf")
@@ -26,18 +25,18 @@ _IN_PLACE = ("not", "if", "then", "else")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _OTHER_MEMBERS = ("additionalProperties", "unevaluatedProperties")
 _OTHER_ITEMS = ("items", "additionalItems", "unevaluatedItems", "contains")
-# Known to every validator, and refer to themselves only inside of a value.
+# Known to every validator; they refer to themselves only inside a value.
 _META_SCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
 
 
 class TooManyVisits(Exception):
-    """A check would go through more schemas than it may."""
+    """A check would visit more schemas than allowed."""
 
 
 class Visits:
-    """Counts what checks by a schema go through. Raises ValueError, with the place, for a schema
-    that no value could be checked by in bounded time: it doubles its alternatives, or refers to
-    itself without going into a value."""
+    """Counts the schemas that checks by a schema visit. Raises ValueError, with the place, for a
+    schema that cannot be checked in bounded time: it doubles its alternatives, or refers to itself
+    without entering a value."""
 
     def __init__(self, schema: JsonMapping) -> None:
         self._schema = dict(schema)
@@ -53,9 +52,9 @@ class Visits:
         self._weight = _Weights(self._find_all)(self._schema)
 
     def are_too_many(self, value: object) -> bool:
-        """Whether to check this value would be more than MOST_VISITS visits and VISITS_A_VALUE for
-        each value in it, or more than MOST_IN_ALL; not counted where the engine is done with it at
-        once."""
+        """Whether checking this value would take more than MOST_VISITS visits plus VISITS_A_VALUE
+        for each value in it, or more than MOST_IN_ALL; not counted if the engine finishes at once.
+        """
         values = _count_values(value)
         if self._weight * values <= _QUICK:
             return False
@@ -81,7 +80,7 @@ class Visits:
                     self._visit(part, inner, budget)
 
     def _find_in_place(self, schema: JsonMapping) -> Iterator[Any]:
-        """The schemas that a value is checked by because it is checked by this one."""
+        """Yield the schemas that apply to a value because this one does."""
         for keyword in _REFERENCES:
             if isinstance(reference := schema.get(keyword), str):
                 yield self._follow(reference)
@@ -112,14 +111,13 @@ class Visits:
 
 
 class VisitBudget:
-    """The visits that are left to a check of a value."""
+    """The remaining visits of a check."""
 
     def __init__(self, values: int) -> None:
         self._left = min(MOST_VISITS + VISITS_A_VALUE * values, MOST_IN_ALL)
 
     def spend(self, characters: int = 0) -> None:
-        """Count a visit, and what it says of that length. Raises TooManyVisits when none is
-        left."""
+        """Count a visit, and the length of its message. Raises TooManyVisits if none is left."""
         self._left -= 1 + characters // _CHARACTERS_A_VISIT
         if self._left < 0:
             raise TooManyVisits
@@ -130,8 +128,8 @@ _budget: ContextVar[VisitBudget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def limit_visits(value: object) -> Iterator[None]:
-    """Within it, functions made by `count_visits` raise TooManyVisits once a check of `value` has
-    taken too many."""
+    """Make functions wrapped by `count_visits` raise TooManyVisits in this block once a check of
+    `value` takes too many."""
     token = _budget.set(VisitBudget(_count_values(value)))
     try:
         yield
@@ -140,7 +138,7 @@ def limit_visits(value: object) -> Iterator[None]:
 
 
 def count_visits(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    """A keyword's function of jsonschema, each call of which is a visit."""
+    """Wrap a keyword's jsonschema function so that each call counts as a visit."""
 
     def check_counted(
         validator: object, keyword: object, instance: object, schema: object
@@ -157,8 +155,8 @@ def count_visits(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
 
 
 class _Weights:
-    """How many schemas there are behind one, each as often as it is reached; infinite for one
-    behind itself."""
+    """The number of schemas reachable from one, counted as often as reached; infinite if it reaches
+    itself."""
 
     def __init__(self, find_inner: Callable[[JsonMapping], Iterator[Any]]) -> None:
         self._find_inner = find_inner
@@ -168,14 +166,14 @@ class _Weights:
         if not isinstance(schema, Mapping):
             return 1
         if id(schema) not in self._known:
-            self._known[id(schema)] = math.inf  # what it is while it is being counted
+            self._known[id(schema)] = math.inf  # its value while it is being counted
             self._known[id(schema)] = 1 + sum(map(self, self._find_inner(schema)))
         return self._known[id(schema)]
 
 
 def _refuse_inner_ids(schema: JsonObject) -> None:
-    """Raise ValueError for an inner schema with a name of its own, which changes what references in
-    it mean."""
+    """Raise ValueError for an inner schema with its own id, which changes the meaning of references
+    in it."""
     own = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
     for place, part in walk(schema):
         if place and isinstance(part.get(own), str):

@@ -1,6 +1,5 @@
-"""The simulated provider: no model at all, and still an answer for every call. An answer depends on
-the seed and on the request alone, never on the wording of prompts, the order of calls or earlier
-answers."""
+"""The simulated provider answers every call without a model. An answer depends only on the seed and
+the request, never on the wording of prompts, the order of calls or earlier answers."""
 
 from __future__ import annotations
 
@@ -38,23 +37,23 @@ _WISHES: Mapping[str, Callable[[SimulatedCall], Any]] = {
     "convergence": work_answers.convergence,
     "comparison": work_answers.comparison,
 }
-# What an untidy model forgets: what a repair can give without knowing the task.
+# The parts that an untidy model forgets, which a repair can add without knowing the task.
 _DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")
 _CHARACTERS_PER_TOKEN = 4
 _SIMULATED = Rule(simulated=True)
 
 
 class SimulatedAdapter:
-    """An LLMAdapter that makes its answers up, thread-safe. They satisfy the schema unless the
-    scenario, or that of the seed, wants otherwise. Usage is estimated. Raises ConfigError when
-    `settings.scenario` cannot be used."""
+    """An LLMAdapter that invents its answers; thread-safe. They satisfy the schema unless the
+    scenario, or the seed's scenario, says otherwise. Usage is estimated. Raises ConfigError if
+    `settings.scenario` is unusable."""
 
     def __init__(self, settings: SimulatedProvider) -> None:
         self.model = settings.model
         own = Scenario() if settings.scenario is None else load_scenario(settings.scenario)
         self._seed = settings.seed if own.seed is None else own.seed
-        # What a scenario does not script is calm, unless it names a seed: its author knows what
-        # else is to happen.
+        # The unscripted calls of a scenario are calm unless it names a seed: its author decides
+        # what else happens.
         is_calm = settings.scenario is not None and own.seed is None
         of_seed = Scenario() if is_calm else load_seed(self._seed)
         self._script = Script(own)
@@ -64,8 +63,8 @@ class SimulatedAdapter:
         self._latency = settings.latency_seconds if latency is None else latency
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request, after the configured latency. Raises an LLMError where scenario or
-        seed say so."""
+        """Answer one request after the configured latency. Raises an LLMError if scenario or seed
+        say so."""
         rule = self._script.take(request) or _SIMULATED
         latency = self._latency if rule.latency_seconds is None else rule.latency_seconds
         if rule.fail is not None:
@@ -120,7 +119,7 @@ def _answer(situation: SimulatedCall, call: str) -> Any:
 
 
 def _as_round(answer: Any, schema: JsonMapping) -> Any:
-    """The answer as that of a round which calls no tools, where the schema is of rounds."""
+    """Return the answer as that of a round without tool calls, if the schema is for rounds."""
     is_of_rounds = "tool_calls" in schema.get("properties", {})
     if not is_of_rounds or "tool_calls" in answer:
         return answer
@@ -150,7 +149,7 @@ def _repair(situation: SimulatedCall) -> Any:
         1, len(properties)
     ):
         return _answer(situation, situation.variables.get("call", ""))
-    # A tool chosen without a model would be called, with arguments that mean nothing.
+    # A tool chosen without a model would be called with meaningless arguments.
     no_tool = {"tool": None, "arguments": None} if "tool" in properties else {}
     return _fit(schema, complete_value(schema, {**original, **no_tool}, _free_text))
 
@@ -188,5 +187,6 @@ def _estimate_usage(request: LLMRequest, text: str) -> Usage:
 
 
 def _to_json(value: object) -> str:
-    """JSON text; a lone surrogate, which no file and no wire can carry, becomes a question mark."""
+    """Encode JSON text; a lone surrogate, which no file or request can contain, becomes a question
+    mark."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

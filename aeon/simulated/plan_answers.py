@@ -1,4 +1,4 @@
-"""What the simulated planner answers: plans, subplans and refinements."""
+"""The answers of the simulated planner: plans, subplans and refinements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADDED = "cross-check"
 
 
 def plan(situation: SimulatedCall) -> JsonObject:
-    """A plan of three to six steps in two to four layers that ends with one step and names the
+    """Make a plan of three to six steps in two to four layers that ends with one step and names the
     task."""
     known = _load_shapes()
     shape = situation.draw("plan", situation.task).choice(known["shapes"])
@@ -37,7 +37,7 @@ def _load_shapes() -> JsonMapping:
 
 
 def subplan(situation: SimulatedCall) -> JsonObject:
-    """Two substeps that prepare the step that is to be decomposed, and one that needs both."""
+    """Make two substeps that prepare the decomposed step, and one that depends on both."""
     parent = situation.variables.get("parent") or {}
     subject = excerpt((parent.get("description") or situation.task).removeprefix(MARK).strip(), 80)
     shape = {"first-part": (), "second-part": (), "comparison": ("first-part", "second-part")}
@@ -54,8 +54,7 @@ def subplan(situation: SimulatedCall) -> JsonObject:
 
 
 def refinement(situation: SimulatedCall) -> JsonObject:
-    """Changes to the steps of the plan, and a reason for each grave issue that no change
-    answers."""
+    """Propose changes to the plan's steps, and a reason for each grave issue without a change."""
     closed = situation.variables.get("closed_steps", ())
     changes = [change for change in _propose(situation) if change["target_step_id"] not in closed]
     answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}
@@ -205,7 +204,7 @@ def _repeat(step: ShownStep) -> JsonObject:
 
 
 def _step(step_id: str, description: str, needs: Iterable[str]) -> JsonObject:
-    """A new step; never one with a tool, which would be called with made-up arguments."""
+    """Make a new step, always without a tool, which would be called with invented arguments."""
     return {
         "step_id": step_id,
         "description": description,

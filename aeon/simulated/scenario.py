@@ -1,7 +1,9 @@
-"""Scenario files: what the simulated provider answers, how it fails and how long it takes, written
-by a person. A request goes through the rules of its call from top to bottom, then through those of
-"*"; the first rule that fits and is not used up answers. When there is none, the simulated answer
-is given. See docs/scenarios.md for the whole format."""
+"""Scenario files, which script the simulated provider's answers, failures and latency.
+
+A request goes through the rules of its call from top to bottom, then through those of "*"; the
+first rule that matches and is not used up answers. Without one, the simulated answer is returned.
+docs/scenarios.md explains the format.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,13 @@ _ERRORS: Mapping[str | int | None, type[ProviderError | AnswerError]] = {
     429: errors.RateLimited,
 }
 SEEDS = Path(__file__).parent / "seeds"
-"""The scenarios of the seeds, each named after the seed's last digits and its character."""
+"""The scenarios of the seeds, each named by the seed's last digits and its character."""
 _STATUSES = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
 
 
 def _spell_out(value: object) -> Any:
-    """`fail: timeout` and `fail: 503` are short for `{kind: timeout}` and `{status: 503}`."""
+    """Expand the short forms `fail: timeout` and `fail: 503` to `{kind: timeout}` and `{status:
+    503}`."""
     if isinstance(value, str):
         return {"kind": value}
     return {"status": value} if isinstance(value, int) and not isinstance(value, bool) else value
@@ -68,8 +71,8 @@ Status = Annotated[int, Field(ge=400, le=599)]
 
 
 class Failure(Value):
-    """A failure of the provider: its `kind`, or the HTTP `status` that the server would have given.
-    `retry_after` (seconds) goes with a rate limit; `message` takes the place of the usual text."""
+    """A failure of the provider: its `kind`, or the HTTP `status` of the server. `retry_after`
+    (seconds) needs a rate limit; `message` replaces the usual text."""
 
     kind: FailureKind | None = None
     status: Status | None = None
@@ -81,12 +84,12 @@ class Failure(Value):
         if (self.kind is None) == (self.status is None):
             raise ValueError("needs either `kind` or `status`")
         if self.retry_after is not None and self.kind != "rate_limit" and self.status != 429:
-            raise ValueError("`retry_after` goes only with kind rate_limit or status 429")
+            raise ValueError("`retry_after` needs kind rate_limit or status 429")
         return self
 
     def error(self, usage: Usage | None = None, model: str = "") -> LLMError:
-        """The error that an adapter raises for it; `usage` and `model` are those of an answer
-        without content."""
+        """Return the error that an adapter raises for it; `usage` and `model` are those of an
+        answer without content."""
         status = _STATUSES.get(self.kind or "", self.status)
         message = self.message or f"simulated by the scenario: {self.kind or f'status {status}'}"
         other = errors.ServerFailed if (status or 0) >= 500 else errors.RequestRefused
@@ -100,11 +103,10 @@ ShortFailure = Annotated[Failure, BeforeValidator(_spell_out, Failure | FailureK
 
 
 class When(Value):
-    """Which requests a rule is for: everything given must hold; of a list one is enough, of
-    `contains` all count. `step_id`: the step the call is made for. `pass_number`: 0 while the plan
-    is made. `phase`: the phase's name. `attempt`: 0 for the call itself, 1 and 2 for its repairs.
-    `is_last_step`: the step is the last of its plan. `contains`: a text that stands somewhere in
-    the prompts."""
+    """The requests that a rule matches: all given conditions must hold; of a list one value is
+    enough, of `contains` all. `step_id`: the step of the call. `pass_number`: 0 while the plan is
+    made. `phase`: the phase's name. `attempt`: 0 for the call itself, 1 and 2 for its repairs.
+    `is_last_step`: the step is the last of its plan. `contains`: a text anywhere in the prompts."""
 
     step_id: Texts | None = None
     pass_number: Numbers | None = None
@@ -114,7 +116,7 @@ class When(Value):
     contains: Texts | None = None
 
     def fits(self, request: LLMRequest) -> bool:
-        """Whether a request is one of those."""
+        """Whether a request matches."""
         for name in ("step_id", "pass_number", "phase", "attempt"):
             allowed = getattr(self, name)
             if allowed is not None and getattr(request.site, name) not in allowed:
@@ -127,10 +129,10 @@ class When(Value):
 
 
 class Rule(Value):
-    """One way to answer: an `answer` (JSON; what it lacks is filled in), a raw `text`, a failure,
-    or `simulated: true`. `times` limits how often it is used, with `when` counted for each step
-    apart. Without it, a rule with `when` and the last rule of a list have no limit, any other is
-    used once. `latency_seconds` takes the place of the general one."""
+    """One way to answer: an `answer` (JSON; missing parts are added), a raw `text`, a failure, or
+    `simulated: true`. `times` limits its uses, counted per step if there is a `when`. Without it, a
+    rule with `when` and the last rule of a list are unlimited, any other is used once.
+    `latency_seconds` replaces the general one."""
 
     when: When | None = None
     times: int | None = Field(default=None, ge=1)
@@ -164,11 +166,11 @@ Rules = Annotated[
 
 
 class Behaviour(Value):
-    """How a simulated model works where no rule scripts its answer.
+    """The behaviour of a simulated model if no rule scripts its answer.
 
-    `reviews_plan`: validation finds something in a fresh plan. `blocked_times`: how often the
-    second step comes back BLOCKED, and `on_blocked` what refinement then proposes. `malformed`:
-    some answers need a repair. `refuses_addition`: validation calls a proposed addition CRITICAL.
+    `reviews_plan`: validation finds an issue in a fresh plan. `blocked_times`: how often the second
+    step returns BLOCKED, and `on_blocked` what refinement then proposes. `malformed`: some answers
+    need a repair. `refuses_addition`: validation rates a proposed addition CRITICAL.
     `revises_output`: an executed step is replaced. `never_enough`: scores stay low while the plan
     grows.
     """
@@ -183,8 +185,8 @@ class Behaviour(Value):
 
 
 class Scenario(Value):
-    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` go before those of
-    the provider, `behaviour` before that of the seed."""
+    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` override those of
+    the provider, `behaviour` that of the seed."""
 
     seed: int | None = Field(default=None, ge=0)
     latency_seconds: float | None = Field(default=None, ge=0)
@@ -194,7 +196,7 @@ class Scenario(Value):
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read and check a scenario file. Raises ConfigError: file, line, what is wrong and what is
+    """Read and check a scenario file. Raises ConfigError with file, line, mistake and what is
     allowed."""
     document = LocatedYaml(path)
     hint = "See `aeon docs scenarios`."
@@ -212,15 +214,15 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def load_seed(seed: int) -> Scenario:
-    """The packaged scenario of a seed: of its last digits where these have one of their own, else
-    of the last."""
+    """Return the packaged scenario of a seed: by its last two digits if they have their own, else
+    by the last one."""
     by_digits = {path.name.partition("-")[0]: path for path in SEEDS.glob("*.yaml")}
     return load_scenario(by_digits.get(str(seed % 50)) or by_digits[str(seed % 10)])
 
 
 class Script:
-    """A scenario in use, thread-safe. Uses of a rule with `when` are counted for each step id
-    apart, so that steps that run at the same time do not take each other's."""
+    """A scenario in use; thread-safe. Uses of a rule with `when` are counted per step id, so that
+    concurrent steps do not take each other's."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -228,8 +230,7 @@ class Script:
         self._lock = threading.Lock()
 
     def take(self, request: LLMRequest) -> Rule | None:
-        """The rule for a request, one use of it counted; None when the simulated answer is to be
-        given."""
+        """Return the rule for a request and count its use; None if the simulated answer applies."""
         names: tuple[CallOrAny, ...] = (request.call, "*")
         with self._lock:
             for name in names:

@@ -1,4 +1,4 @@
-"""Where a simulated run stands, as one request says by its variables."""
+"""The state of a simulated run, derived from one request's variables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from aeon.simulated.scenario import Behaviour
 
 MARK = "(simulated)"
 
-# The variables that an answer may depend on. Texts that templates render, such as a step's incoming
-# context, are none.
+# The variables that an answer may depend on; rendered texts, such as a step's incoming context, are
+# not among them.
 _FACTS = (
     "task",
     "plan",
@@ -31,14 +31,14 @@ _FACTS_OF_STEP = ("step_id", "step_index", "total_steps", "description")
 
 
 def excerpt(text: str, longest: int = 60) -> str:
-    """The beginning of a text on one line, at most `longest` characters and an ellipsis, without
-    control characters."""
+    """Return the beginning of a text on one line, at most `longest` characters and an ellipsis,
+    without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= longest else line[:longest].rstrip() + "…"
 
 
 class ShownStep:
-    """A step of the plan as a prompt shows it; `raw` is all that is shown. `is_live`: neither
+    """A step of the plan as a prompt shows it; `raw` is everything shown. `is_live`: neither
     replaced nor skipped nor invalid."""
 
     def __init__(self, raw: JsonMapping) -> None:
@@ -51,8 +51,8 @@ class ShownStep:
 
 
 class SimulatedCall:
-    """A request, the behaviour of the simulated model, the seed, and what the request's variables
-    say of the work; `live` are the steps that are still part of it."""
+    """A request, the simulated model's behaviour, the seed, and the state of the work from the
+    request's variables; `live` are the steps still in the plan."""
 
     def __init__(self, request: LLMRequest, behaviour: Behaviour, seed: int) -> None:
         self.request = request
@@ -68,18 +68,18 @@ class SimulatedCall:
 
     @cached_property
     def final(self) -> list[ShownStep]:
-        """The live steps that no other live one depends on."""
+        """The live steps that no other live step depends on."""
         needed = {dependency for step in self.live for dependency in step.dependencies}
         return [step for step in self.live if step.step_id not in needed]
 
     @property
     def share(self) -> float:
-        """The part of the live steps that is complete; 1 without a plan."""
+        """The share of complete steps among the live ones, in [0, 1]; 1 without a plan."""
         return len(self.select("complete")) / len(self.live) if self.live else 1.0
 
     @cached_property
     def issues(self) -> Mapping[str, list[str]]:
-        """The ids of the review's issues by the step they are about."""
+        """The ids of the review's issues, by step."""
         by_step: defaultdict[str, list[str]] = defaultdict(list)
         for issue in self.variables.get("issues", ()):
             location = issue.get("location") or {}
@@ -88,19 +88,21 @@ class SimulatedCall:
 
     @cached_property
     def rng(self) -> Random:
-        """Chance that depends on the seed, the call, its schema and the state of the work."""
+        """A random generator that depends on the seed, the call, its schema and the state of the
+        work."""
         facts = [self.variables.get(name) for name in _FACTS]
         shown = [self.step.get(name) for name in _FACTS_OF_STEP]
         return self.draw(self.request.call, self.request.schema, facts, shown)
 
     def draw(self, *parts: object) -> Random:
-        """Chance that depends on the seed and `parts` alone, so that calls of one run can agree."""
+        """Return a random generator that depends only on the seed and `parts`, so that calls of one
+        run can agree."""
         return Random(json.dumps([self.seed, *parts], default=str))
 
     def select(self, status: str) -> list[ShownStep]:
-        """The live steps of this status."""
+        """Return the live steps with this status."""
         return [step for step in self.live if step.status == status]
 
     def count_steps(self, prefix: str) -> int:
-        """How many steps have an id that begins so."""
+        """Count the steps whose id starts with `prefix`."""
         return sum(step.step_id.startswith(prefix) for step in self.steps)

@@ -1,4 +1,4 @@
-"""What the simulated worker and grader answer: profiles, step outputs, reviews and assessments."""
+"""The answers of the simulated worker and grader: profiles, step outputs, reviews and assessments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSING = re.compile(r"^</\w+-[a-z2-7]{12}>$", re.MULTILINE)
 
 
 def task_profile(situation: SimulatedCall) -> JsonObject:
-    """A profile that affords the simulated plans; a small one for a character whose TTL is to
+    """Make a profile that affords the simulated plans; a small one if the behaviour lets the TTL
     expire."""
     if observed := situation.variables.get("observed"):
         before = observed["profile"]  # one tier deeper, for an update (FR-NEW-003)
@@ -44,8 +44,7 @@ def task_profile(situation: SimulatedCall) -> JsonObject:
 
 
 def step(situation: SimulatedCall) -> JsonObject:
-    """An output that names its step and what came in; BLOCKED where the seed's behaviour says
-    so."""
+    """Make an output that names its step and its input; BLOCKED if the seed's behaviour says so."""
     shown = situation.step
     index = shown.get("step_index", 0)
     total = shown.get("total_steps", 0)
@@ -69,7 +68,7 @@ def step(situation: SimulatedCall) -> JsonObject:
 
 
 def direct(situation: SimulatedCall) -> JsonObject:
-    """An answer that names its task."""
+    """Make an answer that names its task."""
     return {
         "working": None,
         "answer": f"{MARK} Here a model would have written the answer to: {situation.task}",
@@ -77,7 +76,7 @@ def direct(situation: SimulatedCall) -> JsonObject:
 
 
 def comparison(_: SimulatedCall) -> JsonObject:
-    """No preference: nobody judged the answers."""
+    """Return no preference: nobody judged the answers."""
     return {
         "checked": None,
         "explanation": f"{MARK} No model compared these answers.",
@@ -86,7 +85,7 @@ def comparison(_: SimulatedCall) -> JsonObject:
 
 
 def _count_attempts(situation: SimulatedCall) -> int:
-    """How often the step was BLOCKED: its previous output says it, or the clarifications of its
+    """Count how often the step was BLOCKED, from its previous output or the clarifications of its
     description."""
     number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
     clarified = str(situation.step.get("description") or "").count(CLARIFIED)
@@ -109,7 +108,7 @@ def _without_tags(context: str) -> str:
 
 
 def semantic_validation(situation: SimulatedCall) -> JsonObject:
-    """The issues of a review: of changed steps, of a plan that has not run, or of the work so
+    """Make the issues of a review: of changed steps, of a plan that has not run, or of the work so
     far."""
     if situation.variables.get("artifact_type") == "step":
         changed = [change["step_id"] for change in situation.variables.get("changed", ())]
@@ -173,7 +172,7 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> JsonObject:
 
 
 def convergence(situation: SimulatedCall) -> JsonObject:
-    """Scores that follow the share of finished steps, every criterion answered, every pair of
+    """Make scores that follow the share of finished steps, with every criterion and every pair of
     artefacts judged."""
     live = situation.live
     never_enough = situation.behaviour.never_enough

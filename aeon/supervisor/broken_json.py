@@ -1,5 +1,5 @@
-"""Reads the fields of a text that is nearly JSON, or YAML: one that was cut off, or quoted in
-another way. What stands within the quotes of a value is no field, whatever it says."""
+"""Reads the fields of text that is nearly JSON or YAML: cut off, or quoted differently. Text inside
+a quoted value is never a field."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _QUOTED = re.compile(r"""(?P<quote>["'])(?P<text>.*)(?P=quote)\s*""")
 
 
 def find_values(text: str, name: str) -> set[str]:
-    """The quoted values of all fields of that name."""
+    """Return the quoted values of all fields of that name."""
     is_json = "{" in text or "[" in text
     found = _json_fields(text) if is_json else _yaml_fields(text)
     return {value for field, value in found if field == name}
 
 
 def _json_fields(text: str) -> Iterator[tuple[str, str]]:
-    """Fields that begin after a brace or a comma, each with its value if that is quoted."""
+    """Yield fields that begin after a brace or a comma, each with its value if that is quoted."""
     place = 0
     before = ""
     field = ""
@@ -31,7 +31,7 @@ def _json_fields(text: str) -> Iterator[tuple[str, str]]:
     while token := _TOKEN.match(text, place):
         place = token.end()
         if token["mark"]:
-            # A colon leaves what it follows to be the field of the value after it.
+            # After a colon, the preceding text stays the field of the next value.
             field = field if token["mark"] == ":" else ""
             before = token["mark"]
         elif token["quote"] and before in ("", "{", "[", ",", ":"):
@@ -53,7 +53,8 @@ def _name_field(text: str, before: str) -> str:
 
 
 def _read_text(text: str, start: int, quote: str) -> tuple[str, int]:
-    """The text that a quote opens, and the place after it; nothing of one that does not end."""
+    """Return the text after an opening quote and the position after it; empty if the quote is not
+    closed."""
     depth = len(quote) - 1
     place = start
     while (place := text.find(quote[-1], place)) >= 0:
@@ -74,8 +75,7 @@ def _count_escapes(text: str, place: int) -> int:
 
 
 def _yaml_fields(text: str) -> Iterator[tuple[str, str]]:
-    """Fields at the beginning of a line, unless the line goes on with the value of one before
-    it."""
+    """Yield fields at the beginning of a line, unless the line continues an earlier value."""
     inside: int | None = None
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip(" "))

@@ -1,4 +1,4 @@
-"""Calls a component by its published interface, and checks what it returns."""
+"""Calls a component by its published interface and checks its result."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """One method of a component, and the type that it returns: with `many` a list of such values,
-    with `optional` it may be None; an int is at least 0."""
+    """One method of a component, and its return type: with `many` a list of such values, with
+    `optional` possibly None; an int is at least 0."""
 
     component: str
     method: str
@@ -31,9 +31,10 @@ class Contract:
     optional: bool = False
 
     def call(self, component: object, *arguments: Any, **more: Any) -> Any:
-        """The method's value. Of `more` it gets what it names: the published interface has none of
-        it. Raises ComponentFailed for a value of another type, and for every exception that is none
-        of Aeon's; a `ValidationError` of pydantic counts as one of Aeon's."""
+        """Call the method and return its value. Of `more`, it gets only the arguments that it
+        names: the published interface has none of them. Raises ComponentFailed for a value of
+        another type, and for every exception that is not Aeon's; pydantic's `ValidationError`
+        counts as Aeon's."""
         name = f"{self.component}: {type(component).__name__}.{self.method}"
         try:
             method = fit_method(getattr(component, self.method))
@@ -73,8 +74,8 @@ class Contract:
 
 
 def fit_method(method: Callable[..., T]) -> Callable[..., T]:
-    """`method`, without the keyword arguments that it does not take: the published interface has
-    none. One that takes any (`**more`), as one that hands them on, gets all."""
+    """Wrap `method` to drop keyword arguments that it does not accept: the published interface has
+    none. A method with `**more` gets all of them."""
     taken = signature(method).parameters
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values()):
         return method

@@ -1,6 +1,6 @@
-"""What a repair of planned steps may not bring in: a tool that is not registered, or that its
-original did not name. Compared as structure, word for word; the meaning of the rest of an answer is
-not judged (FR-032, FR-066)."""
+"""What a repair of planned steps must not add: a tool that is not registered, or that the original
+did not name. Compared as structure, word for word; the meaning of the rest of an answer is not
+judged (FR-032, FR-066)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from aeon.schema.validators import FieldError
 from aeon.supervisor.broken_json import find_values
 
 LISTS: Mapping[str, str] = {"plan": "steps", "subplan": "substeps", "refinement": "actions"}
-"""The calls whose answers plan steps, and the field of each that lists them."""
+"""The calls whose answers plan steps, with the field that lists them."""
 
-# What these fields hold is no tool's name, whatever it says.
+# The content of these fields is never a tool's name.
 _OTHER_FIELDS = frozenset(
     {
         "goal",
@@ -41,9 +41,9 @@ _OTHER_FIELDS = frozenset(
 
 
 def find_foreign_tools(call: str, original: str, repaired: JsonMapping) -> tuple[FieldError, ...]:
-    """The steps of a repaired answer whose tool the original does not name, in a field that could
-    hold one. Where the original is no JSON, a tool is named as the quoted value of a `tool`
-    field."""
+    """Return errors for the steps of a repaired answer whose tool the original does not name in a
+    field that could contain one. If the original is not JSON, tools are named by the quoted values
+    of `tool` fields."""
     try:
         found = extract_json(original)
     except ExtractError:
@@ -62,7 +62,8 @@ def find_foreign_tools(call: str, original: str, repaired: JsonMapping) -> tuple
 
 
 def _tools(value: object, pointer: str) -> Iterator[tuple[str, str]]:
-    """Every tool that a value names, wherever in it a step may stand, and the place of its name."""
+    """Yield every tool that a value names, anywhere in it where a step may be, and the place of its
+    name."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _tools(item, f"{pointer}/{index}")
@@ -87,13 +88,13 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class NoToolFits(ValidationError):
-    """The supervisor found that none of the registered tools does what a step describes."""
+    """The supervisor found no registered tool that does what a step describes."""
 
     is_answered = True
 
 
 def choose_tool(step: PlanStep, answer: JsonMapping, names: Sequence[str]) -> PlanStep:
-    """The step with the tool of an answer: never one that is not registered, never another meaning
+    """Return the step with the tool of an answer: never an unregistered one, never another meaning
     (FR-032, FR-066)."""
     if answer["tool"] is None:
         raise NoToolFits(f"no registered tool does what step {step.step_id} describes")
@@ -110,8 +111,8 @@ def choose_tool(step: PlanStep, answer: JsonMapping, names: Sequence[str]) -> Pl
 
 
 def read_arguments(text: str | None, pointer: str) -> JsonObject | None:
-    """The arguments of a tool, which answers give as JSON text; None for none. Raises InvalidAnswer
-    at the pointer."""
+    """Parse the arguments of a tool, which answers give as JSON text; None for none. Raises
+    InvalidAnswer at the pointer."""
     if text is None or not text.strip():
         return None
     try:

@@ -1,5 +1,4 @@
-"""A supervisor of a person's own: its repairs are held to the same schema and the same tools as
-every repair."""
+"""A custom supervisor: its repairs must satisfy the same schema and tools as every repair."""
 
 from __future__ import annotations
 
@@ -22,12 +21,11 @@ _SHOWN = 3
 
 
 class Repairs(Protocol):
-    """Repairs JSON. It is also given `errors`, `call`, `tools` and `context` where it names
-    them."""
+    """Repairs JSON. It also gets `errors`, `call`, `tools` and `context` if it names them."""
 
     def repair_json(self, malformed: str, schema: JsonMapping) -> Any:
-        """The value that `malformed` was meant to be, or its JSON text. Raises ValidationError
-        where it cannot."""
+        """Return the value that `malformed` was meant to be, or its JSON text. Raises
+        ValidationError if that is impossible."""
 
 
 def repair_with(
@@ -38,9 +36,9 @@ def repair_with(
     errors: Sequence[FieldError],
     emit: events.Emit,
 ) -> T:
-    """What a supervisor of one's own makes of the answer that a repair's request is about. Raises
-    ComponentFailed for a value that is not valid by the schema, and what it raises of Aeon's
-    own."""
+    """Repair an answer with a custom supervisor, using the variables of the repair request. Raises
+    ComponentFailed for a value that is invalid by the schema, and Aeon's own errors that the
+    supervisor raises."""
     about = request.variables
     site = request.site
     is_repaired = False
@@ -64,7 +62,7 @@ def repair_with(
         shown = "; ".join(map(str, invalid.errors[:_SHOWN]))
         name = f"supervisor: {type(supervisor).__name__}.repair_json"
         raise ComponentFailed(
-            f"{name} returned what is not valid by the schema: {shown}"
+            f"{name} returned a value that is invalid by the schema: {shown}"
         ) from invalid
     finally:
         outcome: Literal["repaired", "unrecoverable"] = (

@@ -1,6 +1,6 @@
-"""The only repair of JSON there is: the model is asked to put its own malformed answer right
-(FR-028, FR-029, FR-050). A repair may change form, never meaning. Its request is named `repair` on
-the wire, whatever schema it must satisfy."""
+"""The only repair of JSON: the model is asked to correct its own malformed answer (FR-028, FR-029,
+FR-050). A repair may change form, never meaning. Its request is named `repair` when sent, whatever
+schema it must satisfy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _HINTS: Mapping[ErrorKind, str] = {
 
 class Supervisor:
     """Repairs malformed answers with the same model and a reduced prompt. `max_attempts` is the
-    number of repair calls for one answer (FR-050), `parameters` how each role generates."""
+    number of repair calls for one answer (FR-050); `parameters` returns each role's generation
+    parameters."""
 
     def __init__(
         self,
@@ -83,11 +84,14 @@ class Supervisor:
         role: Role = "worker",
         variables: JsonMapping | None = None,
     ) -> T:
-        """The value that `malformed` was meant to be, valid by `schema` (and `validator` and
-        `parse`). Without `errors` they are found here; where there are none, the model is not
-        asked. `call` is the call being repaired, with its `variables`: to planned steps no tool is
-        added. The model of `role` repairs its own answer, unless the role `repairer` has a model.
-        Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with cost."""
+        """Return the value that `malformed` was meant to be, valid by `schema` (and `validator` and
+        `parse`).
+
+        Without `errors`, they are found here; if there are none, the model is not called. `call` is
+        the call being repaired, with its `variables`; planned steps get no new tools. The model of
+        `role` repairs its own answer, unless the role `repairer` has a model. Raises
+        ValidationError after `max_attempts`, LLMError and SchemaFileError, with their cost.
+        """
         validator = validator or compile_schema(schema, "the schema")
         read: Callable[[Any], T] = partial(_read, call, malformed, parse)
         if not errors:
@@ -124,8 +128,8 @@ class Supervisor:
         tools: Sequence[JsonMapping] = (),
         **options: Any,
     ) -> JsonObject:
-        """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
-        `tools` describe all the registered ones. Otherwise as `repair_json`."""
+        """Return arguments that the tool's input schema accepts, made from invalid ones (FR-030).
+        `tools` describes all registered tools. Otherwise like `repair_json`."""
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
         return self.repair_json(
             json.dumps(dict(arguments), ensure_ascii=False),
@@ -140,8 +144,8 @@ class Supervisor:
         )
 
     def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
-        """The step with a registered tool instead of a missing one (FR-059, FR-060, FR-065,
-        FR-066). Only the tool and its arguments change. Raises NoToolFits, else as
+        """Return the step with a registered tool instead of a missing one (FR-059, FR-060, FR-065,
+        FR-066). Only the tool and its arguments change. Raises NoToolFits; otherwise like
         `repair_json`."""
         names = registry.names()
         wrong = {
@@ -172,8 +176,8 @@ class Supervisor:
         call: Literal["plan", "subplan", "refinement"] = "plan",
         **options: Any,
     ) -> T:
-        """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise
-        as `repair_json`."""
+        """Return the plan, subplan or refinement that a malformed one was meant to be (FR-031);
+        otherwise like `repair_json`."""
         wire = self._schemas.wire(call, tools=names)
         validator = self._schemas.local(call)
         planned: JsonObject = {

@@ -1,4 +1,4 @@
-"""The one path of every structured call: render, send, extract, validate, and repair if need be."""
+"""The path of every structured call: render, send, extract, validate, and repair if necessary."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 
 class StructuredCaller(Supervisor):
-    """Makes structured calls to one model, for one run, and repairs their answers. May be used from
-    many threads. `shared` are variables of every template, below those of its call; `files` are
-    inputs that go with each prompt that shows them; `supervisor` repairs instead of the packaged
-    one; `options` are those of a Supervisor."""
+    """Makes structured calls to one model for one run and repairs their answers; thread-safe.
+    `shared` are variables of every template, overridden by those of its call; `files` are inputs
+    sent with each prompt that shows them; `supervisor` replaces the packaged one for repairs;
+    `options` are those of a Supervisor."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class StructuredCaller(Supervisor):
         self._files = files or {}
 
     def text(self, name: str, variables: JsonMapping) -> str:
-        """The text of a template that is no call's own. Raises PromptError."""
+        """Render a template that belongs to no call. Raises PromptError."""
         return self._prompts.text(name, variables)
 
     def select_inputs(self, names: Collection[str]) -> dict[str, str]:
-        """Those of the run's inputs that have these names."""
+        """Return the run's inputs with these names."""
         return {name: text for name, text in self._shared["inputs"].items() if name in names}
 
     def schema(self, name: CallName) -> JsonMapping:
-        """The schema of a call, with everything that it may ask for."""
+        """Return the schema of a call with all its optional parts."""
         return self._schemas.wire(name).schema
 
     def call(
@@ -81,13 +81,15 @@ class StructuredCaller(Supervisor):
         answer_schema: JsonMapping | None = None,
         absent: Collection[str] = (),
     ) -> T:
-        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs
-        included). `parse` gets JSON that is valid by the call's schema; what it raises of the
-        answer goes to repair. `tools` and `criteria` are the names that the answer may use,
-        `answer_schema` is a person's for a step's output, or a tool's for its arguments, `absent`
-        what the call has nothing of. Raises ValidationError after `max_repairs`, LLMError,
-        PromptError and SchemaFileError; the `usage` of each is everything that was spent on this
-        call."""
+        """Call the model and return the result of `parse` on its answer (FR-035: one LLM cycle,
+        repairs included).
+
+        `parse` gets JSON that is valid by the call's schema; its objections to the answer lead to a
+        repair. `tools` and `criteria` are the names that the answer may use; `answer_schema` is
+        your schema for a step's output, or a tool's for its arguments; `absent` names parts that
+        the call lacks. Raises ValidationError after `max_repairs`, LLMError, PromptError and
+        SchemaFileError; the `usage` of each is everything spent on this call.
+        """
         site = current_site() if site is None else site
         with self._cycle(name, site):
             wire = self._schemas.wire(
@@ -111,8 +113,8 @@ class StructuredCaller(Supervisor):
         answer_schema: JsonMapping | None = None,
         absent: Collection[str] = (),
     ) -> T | ToolTurn:
-        """Ask the model for a step in which it may call tools: what `parse` makes of its answer, or
-        the calls that it asks for next. One LLM cycle; raises as `call`."""
+        """Call the model for a step in which it may call tools; return the result of `parse`, or
+        the calls that it requests next. One LLM cycle; raises like `call`."""
         site = current_site()
         with self._cycle("step", site):
             wire = self._schemas.wire("step", answer_schema=answer_schema, absent=absent)
@@ -131,7 +133,7 @@ class StructuredCaller(Supervisor):
 
     @contextmanager
     def _cycle(self, name: CallName, site: CallSite) -> Iterator[None]:
-        """A cycle, whose end is announced with the error that it ended with."""
+        """Run a cycle and announce its end, with its error if it failed."""
         failure: str | None = None
         message = ""
         try:
@@ -183,7 +185,7 @@ class StructuredCaller(Supervisor):
     def _attach_files(
         self, messages: tuple[Message, Message], inputs: Mapping[str, str]
     ) -> tuple[Message, Message]:
-        """The messages of a call, the last with the files of those inputs that it shows."""
+        """Attach to the last message of a call the files of the inputs that it shows."""
         system, user = messages
         shown = [
             file
@@ -211,7 +213,7 @@ class StructuredCaller(Supervisor):
                 parse=read,
                 validator=validator,
                 strict=request.strict,
-                # Described where the call's own prompt had descriptions, else by name.
+                # Described if the call's own prompt had descriptions, else by name.
                 tools=tuple(request.variables.get("tools") or names) if names else (),
                 site=request.site,
                 role=request.role,

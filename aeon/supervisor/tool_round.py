@@ -1,4 +1,4 @@
-"""One round of a step that may use tools: its request, and what its answer asks for."""
+"""One round of a step that may use tools: its request, and what its answer requests."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def offer_tools(
     of_round: WireSchema,
     prompts: PromptLibrary,
 ) -> LLMRequest:
-    """The request of a step with the tools in words and the conversation as messages, which any
-    adapter can send; beside it the form for a server with function calling."""
+    """Return the request of a step with the tools described in the prompt and the conversation as
+    messages, which any adapter can send; it also includes the form for servers with function
+    calling."""
     opening = (*request.messages[:-1], end_part(request.messages[-1]))
     functions = FunctionCalling(
         opening=opening,
@@ -65,9 +66,9 @@ def _write_turns(conversation: ToolConversation) -> Iterator[Message]:
 
 
 def read_round(read_answer: Callable[[Any], T], answer: Any, *, is_over: bool) -> T | ToolTurn:
-    """What a valid answer to a round comes to: the calls that it asks for, or its answer as
-    `read_answer` reads it. Raises InvalidAnswer where it has neither, and for calls when the
-    conversation is over."""
+    """Return the calls that a valid answer to a round requests, or its answer as read by
+    `read_answer`. Raises InvalidAnswer if it has neither, and for calls after the conversation is
+    over."""
     if not isinstance(answer, Mapping) or "tool_calls" not in answer:
         return read_answer(answer)
     calls = answer["tool_calls"]

@@ -25,8 +25,8 @@ ARTIFACT_TYPES = ("plan", "step", "execution_artifact", "cross_phase")
 
 
 class SemanticValidator:
-    """Reviews artefacts. Advisory, no oracle (FR-081); `tool_registry` is what tools really exist
-    (FR-039)."""
+    """Reviews artefacts. Advisory, not authoritative (FR-081); `tool_registry` has the tools that
+    really exist (FR-039)."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class SemanticValidator:
     ) -> SemanticValidationReport:
         """Review artefacts, in one model call (FR-042, FR-046, FR-082).
 
-        `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`,
-        by `delta`, for the planner's `reasons`), "execution_artifact" or "cross_phase" (outputs and
-        answer too, FR-041).
-        `memory_artifacts` are shown instead of what memory holds. Raises ValueError for another
-        type, LLMError, ValidationError for an answer beyond repair."""
+        `artifact_type` is "plan", "step" (`steps` are the new, changed or removed ones in `plan`,
+        from `delta`, for the planner's `reasons`), "execution_artifact" or "cross_phase" (outputs
+        and answer too, FR-041). `memory_artifacts` replace the content of memory. Raises ValueError
+        for another type, LLMError, and ValidationError for an answer that cannot be repaired.
+        """
         if artifact_type not in ARTIFACT_TYPES:
             raise ValueError(
                 f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}"
@@ -104,8 +104,8 @@ def _show_change(delta: DeltaResult | None, reviewed: Sequence[PlanStep]) -> Jso
 def parse_report(
     answer: JsonMapping, artifact_type: str, step_ids: set[str]
 ) -> SemanticValidationReport:
-    """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist,
-    or ids repeat."""
+    """Convert the model's issues to a report. Raises InvalidAnswer if an issue names an unknown
+    step, or ids repeat."""
     require_few(len(answer["issues"]), "/issues", "issues")
     issues = []
     errors = []
@@ -128,7 +128,7 @@ def parse_report(
                 issues.append(ValidationIssue.model_validate(raw))
     if errors:
         raise InvalidAnswer(tuple(errors))
-    cycle = current_site().cycle  # the same for the same run made again; outside a run, random
+    cycle = current_site().cycle  # the same when a run is repeated; random outside a run
     validation_id = f"validation-{cycle or uuid.uuid4().hex[:12]}"
     return SemanticValidationReport.model_validate(
         {"validation_id": validation_id, "artifact_type": artifact_type, "issues": issues}
@@ -136,8 +136,8 @@ def parse_report(
 
 
 def _changes(text: str) -> JsonObject:
-    """The suggested changes as an object; other words become its `text`, since a suggestion is only
-    read."""
+    """Return the suggested changes as an object; other text becomes its `text`, because a
+    suggestion is only read."""
     try:
         changes = read_json(text) if text.strip() else {}
     except ExtractError:

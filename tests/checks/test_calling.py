@@ -70,7 +70,7 @@ def test_a_function_may_return_a_truth_a_text_a_number_or_a_result(own_module: s
     assert found("describe").passed
     assert (found("score").passed, found("score").score) == (True, 0.9)
     close = found("score", threshold=0.95)
-    assert (close.passed, close.feedback) == (False, "The score is 0.9, and 0.95 is needed.")
+    assert (close.passed, close.feedback) == (False, "The score is 0.9; 0.95 is needed.")
     whole = found("whole")
     assert (whole.passed, whole.score, whole.feedback) == (False, 0.5, "pass 1")
 

@@ -389,7 +389,7 @@ def object_of(**properties: Any) -> dict[str, Any]:
         (object_of(a={"$ref": "#/properties/b"}, b=STRICT_STRING), r"must lead to a definition"),
         (
             {**object_of(a={"$ref": "#/$defs/b", "title": "x"}), "$defs": {"b": STRICT_STRING}},
-            "cannot stand beside title",
+            "cannot be combined with title",
         ),
         (
             {

@@ -64,4 +64,4 @@ def test_a_search_that_gives_no_entries_is_reported_and_finds_nothing(found: Any
 
     reported: list[str] = []
     assert GuardedMemory(Careless(), reported.append).search("") == {}
-    assert "memory could not be searched: search gave" in reported[0]
+    assert "memory could not be searched: search returned" in reported[0]

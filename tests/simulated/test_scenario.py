@@ -327,7 +327,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
         (
             "calls:\n  step:\n    - fail: {kind: auth, retry_after: 1}",
             3,
-            r"`retry_after` goes only with",
+            r"`retry_after` needs",
         ),
         (
             "calls:\n  step:\n    - text: x\n      answer: {}",
