@@ -62,9 +62,8 @@ class ConvergenceEngine:
         """Assess a plan's results, in one model call (FR-050).
 
         `custom_criteria` maps a name to a description, or a score's name to its threshold;
-        contradictions `left_to_person` block nothing; the model sees the outcomes of `checks`.
-        Raises LLMError, ValidationError for an answer that cannot be repaired, ConfigError for a
-        threshold outside [0, 1].
+        contradictions `left_to_person` block nothing; the model sees the outcomes of `checks`. Raises
+        LLMError, ValidationError (answer not repaired), ConfigError (threshold outside [0, 1]).
         """
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)

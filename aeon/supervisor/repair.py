@@ -84,8 +84,7 @@ class Supervisor:
         role: Role = "worker",
         variables: JsonMapping | None = None,
     ) -> T:
-        """Return the value that `malformed` was meant to be, valid by `schema` (and `validator` and
-        `parse`).
+        """Return the value that `malformed` was meant to be, valid by `schema` and `parse`.
 
         Without `errors`, they are found here; if there are none, the model is not called. `call` is
         the call being repaired, with its `variables`; planned steps get no new tools. The model of
