@@ -106,6 +106,13 @@ def test_a_replay_never_calls_a_tool_that_was_not_recorded(opened: Opened) -> No
     assert count.calls == 0
 
 
+def test_the_calls_of_a_replay_are_made_in_order(opened: Opened) -> None:
+    # Those of store.match=order get the recorded answers in the order in which they ask.
+    registry = ToolRegistry([a_tool(Counter())])
+    assert not StoredInvoker(registry, session=opened()).must_be_alone("probe")
+    assert StoredInvoker(registry, session=opened("replay")).must_be_alone("probe")
+
+
 def test_equal_calls_of_one_step_keep_their_order(opened: Opened) -> None:
     count = Counter()
 
