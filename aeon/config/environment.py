@@ -1,7 +1,7 @@
-"""The environment of a run: the process's own, and what a `.env` file may add to it.
+"""The environment of a run: the process's own, and the variables that a `.env` file may add.
 
-A `.env` of a folder that the person trusts adds everything; another one, which may be a stranger's,
-only models' keys.
+A `.env` of a trusted folder adds everything; another one, which may be a stranger's, only models'
+keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aeon.files.text import read_regular_file
 DOTENV = ".env"
 _MOST_BYTES = 2**20
 _KEY_OF_PRESET = re.compile(r"^api_key_env:\s*(\w+)", re.MULTILINE)
-# Left out like all others, and worth a warning: what is named so decides where requests go.
+# Left out like all others, but with a warning: these variables decide where requests go.
 _DECIDES_WHERE = re.compile(
     r"^(AEON|AZURE|HYDRA|OPENAI|OTEL)_|_PROXY$|_BASE_URL$|_CA_BUNDLE$|^SSL_CERT", re.IGNORECASE
 )
@@ -30,9 +30,8 @@ _DECIDES_WHERE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Environment(Mapping[str, str]):
-    """The variables in force. `file` is the `.env` that was read, `added` are the variables that it
-    gave, `withheld` those that it has and that are not in force, since the person has not trusted
-    it."""
+    """The variables in force. `file` is the `.env` that was read, `added` are the variables taken
+    from it, `withheld` its variables that are not in force, since the person has not trusted it."""
 
     values_by_name: Mapping[str, str]
     file: Path | None = None
@@ -50,20 +49,20 @@ class Environment(Mapping[str, str]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know of variables that are not in force."""
+        """Warnings about variables that are not in force."""
         names = sorted(filter(_DECIDES_WHERE.search, self.withheld))
         if not names or self.file is None:
             return ()
         return (
-            f"{', '.join(names)} of {self.file} left out: only keys of models are taken from it "
-            f"until you have said `aeon trust {self.file.parent}`",
+            f"{', '.join(names)} of {self.file} ignored: only keys of models are read from it "
+            f"until you trust it with `aeon trust {self.file.parent}`",
         )
 
 
 def environment(settings: Settings | None = None, directory: Path | None = None) -> Environment:
-    """The process environment, after the `.env` file in `directory` (the current one) has filled in
-    what is not set: all of it if the person trusts that folder, else the variables that hold the
-    key of a preset, or of the endpoints in `settings`. Raises ConfigError, without a word of the
+    """Return the process environment, after the `.env` file in `directory` (the current one) has
+    filled in unset variables: all of them if the person trusts that folder, else those that hold
+    the key of a preset, or of the endpoints in `settings`. Raises ConfigError, without quoting the
     file: it holds keys."""
     path = (directory or Path.cwd()) / DOTENV
     if not path.exists():

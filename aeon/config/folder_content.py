@@ -1,5 +1,5 @@
-"""What a folder would make take effect: `aeon.yaml`, `.env`, and the files that these and the
-configuration name, read once and hashed."""
+"""The files of a folder that would take effect: `aeon.yaml`, `.env`, and the files that these and
+the configuration name, read once and hashed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MOST_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """What was read of `folder`, absolute: what is in each file, by its name below the folder, the
-    project that `aeon.yaml` describes, if it is there, and the folders, absolute, all of whose
-    files are among these."""
+    """The content of `folder`, absolute: the bytes of each file, by its name below the folder, the
+    project that `aeon.yaml` describes, if it exists, and the folders, absolute, whose files are all
+    among these."""
 
     folder: Path
     files: Mapping[str, bytes]
@@ -39,7 +39,7 @@ class Content:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, hex, over the names of all files and what is in them."""
+        """SHA-256, hex, over the names and contents of all files."""
         total = hashlib.sha256()
         for name in sorted(self.files):
             encoded = os.fsencode(name)
@@ -54,9 +54,9 @@ class Content:
 
 
 def read_content(folder: Path) -> Content:
-    """What a folder would make take effect, read and not used. Raises ConfigError for what cannot
-    be read, for a link that leads out of a folder, and for more than `MOST_FILES` files or
-    `MOST_BYTES` bytes."""
+    """Read the files of a folder that would take effect, without using them. Raises ConfigError for
+    a file that cannot be read, for a link that leads out of a folder, and for more than
+    `MOST_FILES` files or `MOST_BYTES` bytes."""
     folder = folder.resolve()
     reading = _Reading(folder)
     for name in (FILE, DOTENV):
@@ -78,8 +78,8 @@ def read_content(folder: Path) -> Content:
 
 
 def read_what_is_typed(content: Content, overrides: Iterable[str]) -> dict[str, bytes]:
-    """The files of a folder, by name, that a command line names itself: modules and programs, with
-    what they import."""
+    """Return the files of a folder, by name, that a command line itself names: modules and
+    programs, with their imports."""
     texts = [(("args",), text.partition("=")[2]) for text in overrides]
     reading = _Reading(content.folder)
     for path in find_named_files(texts, content.folder):
@@ -96,7 +96,7 @@ class _Reading:
     size: int = 0
 
     def add_what_files_name(self) -> None:
-        """Add what the files of configuration name, until nothing new is named."""
+        """Add the files that configuration files name, until nothing new is named."""
         read: set[str] = set()
         while more := [name for name in self.files if self._configures(name) and name not in read]:
             texts: list[Text] = []
@@ -114,7 +114,7 @@ class _Reading:
         return name == FILE or (is_in_folder and path.suffix == ".yaml")
 
     def add_named_folder(self, folder: Path) -> None:
-        """Add every file below a folder that is named."""
+        """Add every file below a named folder."""
         if folder not in self.folders:
             self.folders.add(folder)
             self.add_folder(folder, folder)
@@ -134,14 +134,14 @@ class _Reading:
                 self.add(Path(entry.path), within)
 
     def add(self, path: Path, within: Path) -> None:
-        """Add a file; a link only to a file that is below `within`, too."""
+        """Add a file; a link only to a file that is also below `within`."""
         name = path.relative_to(self.folder).as_posix()
         if name in self.files:
             return
         target = path.resolve() if path.is_symlink() else path
         if not target.is_relative_to(within) or target.is_dir():
             raise ConfigError(
-                f"{path}: this link leads to {target}, which is no file below {within}",
+                f"{path}: this link leads to {target}, which is not a file below {within}",
                 hint="Put the file itself there.",
             )
         try:
@@ -161,5 +161,5 @@ class _Reading:
     def _make_excess_error(self, path: Path, what: str) -> ConfigError:
         return ConfigError(
             f"{self.folder / FILE}: the folders that it names hold {what} (at {path})",
-            hint="Name folders that hold configuration, prompts and schemas alone.",
+            hint="Name folders that hold only configuration, prompts and schemas.",
         )

@@ -1,5 +1,5 @@
-"""The JSON Schema of the settings: of configuration files, for editors, and what a key may hold, in
-words."""
+"""The JSON Schema of the settings: for editors of configuration files, and the allowed values of a
+key, in words."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _BOUNDS = {
 
 
 def configuration_schema(group: str | None = None) -> Schema:
-    """The schema of `config.yaml`, or of the files of one group. Raises ConfigError for an unknown
-    group."""
+    """Return the schema of `config.yaml`, or of the files of one group. Raises ConfigError for an
+    unknown group."""
     whole = settings_schema()
     properties = whole["properties"]
     if group is not None and group not in properties:
@@ -41,7 +41,7 @@ def configuration_schema(group: str | None = None) -> Schema:
             f"{group}: there is no such group of settings", hint=f"There are: {known}."
         )
     for part in (whole, *whole["$defs"].values()):
-        # A part of it may be said alone, and each value may be an interpolation.
+        # A file may set only some of the keys, and each value may be an interpolation.
         part.pop("required", None)
         for name, value in part.get("properties", {}).items():
             part["properties"][name] = _loosen_schema(value)
@@ -60,7 +60,7 @@ def configuration_schema(group: str | None = None) -> Schema:
 
 
 def settings_schema() -> Schema:
-    """The JSON Schema of the settings, by the names of the keys."""
+    """Return the JSON Schema of the settings, by the names of the keys."""
     from aeon.config.settings import Settings  # takes time to load
 
     return {"$defs": {}, **Settings.model_json_schema(by_alias=True)}
@@ -68,18 +68,17 @@ def settings_schema() -> Schema:
 
 def _loosen_schema(value: Schema) -> Schema:
     if "$ref" in value:
-        # A part with keys of its own is said key by key, which is where an editor then reports what
-        # is wrong.
+        # A part with keys of its own is set key by key, so that an editor reports mistakes there.
         return value
     notes = {key: item for key, item in value.items() if key in ("title", "description", "default")}
     alone = {key: item for key, item in value.items() if key not in notes}
-    # Of a file that says a part only, more than one kind of provider may be true.
+    # A file with only some keys may match more than one kind of provider.
     choices = value.get("oneOf") or value.get("anyOf") or [alone]
     return {**notes, "anyOf": [*choices, _INTERPOLATION]}
 
 
 def _describe(whole: Schema) -> None:
-    # What an option changes in other groups is explained there.
+    # An option's changes in other groups are explained in those.
     of_groups = (
         entry
         for group in groups()
@@ -95,7 +94,7 @@ def _describe(whole: Schema) -> None:
 
 
 def _find_values(whole: Schema, key: str) -> Iterator[Schema]:
-    """The schema of a key, in each kind of its group that has it."""
+    """Yield the schema of a key, in each kind of its group that has it."""
     *parents, name = key.split(".")
     parts = [whole]
     for parent in parents:
@@ -111,8 +110,8 @@ def _models(whole: Schema, value: Schema) -> list[Schema]:
 
 
 def describe_types(schema: Schema, key: str) -> list[str]:
-    """What the settings of a JSON Schema take at a dotted key, each kind once; empty for a key they
-    do not have."""
+    """Return the types that a JSON Schema allows at a dotted key, each once; empty for an unknown
+    key."""
     nodes = [schema]
     for name in key.split("."):
         below = [

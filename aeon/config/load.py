@@ -1,4 +1,4 @@
-"""From a composed configuration to settings, task and inputs."""
+"""Loads settings, task and inputs from a composed configuration."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
     """Compose the packaged configuration with overrides, written as on the command line, and
     validate it whole.
 
-    `config_dir`, a folder of one's own files, is looked in first. Raises ConfigError, with every
-    problem found."""
+    `config_dir`, the user's own folder, takes precedence. Raises ConfigError, with every problem
+    found.
+    """
     return compose_settings(composition(overrides, config_dir))
 
 
 def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Composition:
-    """What `compose` composes: the overrides, after those of a run that they name. Raises
-    ConfigError."""
+    """Return the composition that `compose` uses: the overrides, after those of a run that they
+    name. Raises ConfigError."""
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
     return recording.composition(
         Composition(overrides=tuple(map(quote_override, overrides)), config_dir=folder)
@@ -50,7 +51,7 @@ def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = N
 
 
 def compose_settings(of: Composition) -> Settings:
-    """The settings that a composition gives. Raises ConfigError."""
+    """Return the settings of a composition. Raises ConfigError."""
     return settings_from(config_compose.compose(of))
 
 
@@ -59,7 +60,7 @@ def settings_from(composed: Composed, groups: Sequence[str] = ()) -> Settings:
     and of the answer's schema are read. Raises ConfigError with every problem found, or
     SchemaFileError."""
     try:
-        # Each by itself: Hydra's own part refers to a job that may not run.
+        # Each group by itself: Hydra's own part refers to a job that may not run.
         cfg = composed.values
         names = groups or [str(name) for name in cfg if name != "hydra"]
         values = {name: _plain(cfg[name]) for name in names}
@@ -77,7 +78,8 @@ def settings_from(composed: Composed, groups: Sequence[str] = ()) -> Settings:
 
 
 def _read_named_files(settings: Settings) -> Settings:
-    """The settings with what stands in files of criteria, of memory and of the answer's schema."""
+    """Return the settings with the content of their files of criteria, of memory and of the
+    answer's schema."""
     convergence = settings.convergence
     answer = settings.answer
     memory = settings.memory
@@ -139,9 +141,9 @@ def _read_json_schema(path: Path) -> JsonObject:
 
 
 def read_task(settings: Settings, recorded: Origin | None = None) -> str | None:
-    """The task's text, byte for byte, from `task` or `task_file`, else that of the `recorded` run;
-    None where none of them has it. Raises TaskTextError when it is empty or not valid UTF-8, else
-    ConfigError."""
+    """Return the task's text, byte for byte, from `task` or `task_file`, else that of the
+    `recorded` run; None where none of them has it. Raises TaskTextError when it is empty or not
+    valid UTF-8, else ConfigError."""
     task = settings.task
     file = settings.task_file
     if task is not None and file is not None:
@@ -160,13 +162,13 @@ def read_task(settings: Settings, recorded: Origin | None = None) -> str | None:
 
 
 def require_task(settings: Settings) -> None:
-    """Raise ConfigError for settings that name no task, unless a `plan_file` is to say it."""
+    """Raise ConfigError for settings that name no task, unless they name a `plan_file`."""
     if settings.plan_file is not None:
         return
     if settings.store.mode == "replay":
         from aeon.store.opening import check_store  # takes time, and only a replay needs it
 
-        check_store(settings.store)  # the task was to come from a recording, which is not there
+        check_store(settings.store)  # the recording that should have the task is missing
     hint = 'Say what to do: task="..." (or task_file=..., or task=-)'
     raise ConfigError("no task is given", hint=hint)
 
@@ -182,8 +184,8 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
 
 
 def read_inputs(settings: Settings, recorded: Origin | None = None) -> dict[str, str | InputFile]:
-    """What `inputs` and `input_files` give, by name, beside what the `recorded` run was given:
-    texts, and files for the model. Raises TaskTextError for text that is not valid UTF-8, else
+    """Return the inputs of `inputs` and `input_files`, by name, added to those of the `recorded`
+    run: texts, and files for the model. Raises TaskTextError for text that is not valid UTF-8, else
     ConfigError."""
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
@@ -216,7 +218,7 @@ def _read_files(settings: Settings) -> dict[str, str | InputFile]:
 def _find_recorded_files(
     settings: Settings, recorded: Origin, given: Collection[str]
 ) -> dict[str, InputFile]:
-    """The files that the recorded run was given, but for names that are given anew."""
+    """Return the recorded run's input files, except those whose names are given anew."""
     names = [name for name in recorded.input_files if name not in given]
     if not names:
         return {}
@@ -234,7 +236,7 @@ def _find_recorded_files(
 
 
 def _read_packed_files(recording: Path | None) -> Mapping[str, str]:
-    """The files inside a cassette, in base64, by their hashes."""
+    """Return the files inside a cassette, in base64, by their hashes."""
     if recording is None or recording.suffix != CASSETTE_SUFFIX:
         return {}
     from aeon.store.cassette import read
@@ -250,7 +252,7 @@ def _read_text(path: Path, key: str) -> str:
 
 
 def find_recorded_origin(settings: Settings) -> Origin | None:
-    """Where the run comes from whose answers are used again, if there is one. Raises ConfigError,
+    """Return the origin of the run whose answers are reused, if there is one. Raises ConfigError,
     also for a run that this person has not made and does not trust."""
     if settings.resume:
         return recording.read_trusted(settings.resume, "resume", settings.trust, settings.env)

@@ -1,5 +1,4 @@
-"""What each key of the settings is marked with: whether it may come from others, and whether it
-starts code."""
+"""The marks of the settings' keys: whether a key may come from others, and whether it starts code."""
 
 from __future__ import annotations
 
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
 _HELD = FromOthers("held")
 # The groups that set other groups' keys, or Hydra's own.
 _NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
-_ANY_NAME = "NAME"  # stands for the names that a person chooses, in a mapping
+_ANY_NAME = "NAME"  # stands for user-chosen names in a mapping
 
 
 def mark_at(key: str) -> FromOthers:
-    """Whether the settings field at a key may come from others."""
+    """Return whether the settings field at a key may come from others."""
     return _mark_in(key.split("."), {})
 
 
 def _mark_in(names: Sequence[str], recorded: JsonMapping) -> FromOthers:
-    """The mark of the field at these names; of several types of one thing that of the `recorded`
-    type."""
+    """Return the mark of the field at these names; where it may have several types, that of the
+    `recorded` type."""
     from aeon.config.settings import Settings  # slow to load, and few overrides need it
 
     if names[0] in _NO_SETTINGS:
@@ -40,7 +39,7 @@ def _mark_in(names: Sequence[str], recorded: JsonMapping) -> FromOthers:
     models: list[type[BaseModel]] = [Settings]
     mark = _HELD
     given: Any = recorded
-    is_chosen = False  # by a person, as the next name is below a mapping
+    is_chosen = False  # whether the user chose the next name, as below a mapping
     for name in names:
         given = _get_member(given, name)
         if is_chosen:
@@ -56,8 +55,8 @@ def _mark_in(names: Sequence[str], recorded: JsonMapping) -> FromOthers:
 
 
 def _mark_of_all(fields: Sequence[FieldInfo], around: FromOthers) -> FromOthers:
-    """The mark of a field that several kinds of one group may have; where they differ, it is held
-    back."""
+    """Return the mark of a field that several kinds of one group may have; where they differ, it is
+    held back."""
     marks = {_mark_of(field, around) for field in fields} or {around}
     return marks.pop() if len(marks) == 1 else _HELD
 
@@ -67,7 +66,7 @@ def _get_member(value: object, name: str) -> Any:
 
 
 def _select_models(models: list[type[BaseModel]], given: object) -> list[type[BaseModel]]:
-    """The models of the type that a value gives; all of them where it gives none."""
+    """Return the models of a value's type; all of them where it gives none."""
     kind = _get_member(given, "type")
     of_type = [model for model in models if kind in _list_types(model)]
     return of_type or models
@@ -81,9 +80,9 @@ def _list_types(model: type[BaseModel]) -> tuple[Any, ...]:
 def take_from_others(
     recorded: JsonMapping, usual: JsonMapping
 ) -> tuple[JsonObject, tuple[str, ...]]:
-    """Of recorded settings those that decide what is asked, and the keys of those that are held
-    back, as each key is marked: whoever made the recording, nothing is started, read or written
-    because it says so. What is as in the `usual` settings is not missed."""
+    """Select the recorded settings that decide the requests, and list the keys of those held back,
+    by the mark of each key: whoever made the recording, it causes nothing to be started, read or
+    written. Values equal to the `usual` settings are not listed."""
     nothing: tuple[Any, ...] = (None, False, "", [], {})
     defaults = dict(leaves(usual))
     taken: JsonObject = {}
@@ -99,16 +98,16 @@ def take_from_others(
 
 @cache
 def list_code_keys() -> tuple[str, ...]:
-    """Every key of the settings that names what is imported or started, sorted; `NAME` stands for a
-    name that a person chooses."""
+    """Return every key of the settings that names code to import or start, sorted; `NAME` stands
+    for a user-chosen name."""
     from aeon.config.settings import Settings
 
     return tuple(sorted(set(_find_code_keys(Settings, ""))))
 
 
 def find_code(settings: Settings) -> tuple[str, ...]:
-    """The keys by which these settings start code of a person's own: those that are set, and not to
-    their default."""
+    """Return the keys with which these settings start the user's own code: those not set to their
+    default."""
     return tuple(_find_set_code(settings, ""))
 
 

@@ -1,6 +1,6 @@
-"""What the configuration of a project names in the project's folder: folders of prompts, schemas
-and configuration, Python modules with what they import, programs, files. Read from the texts alone;
-nothing is composed or imported."""
+"""The files and folders that a project's configuration names in its folder: folders of prompts,
+schemas and configuration, Python modules with their imports, programs, files. Found in the texts
+alone; nothing is composed or imported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Text = tuple[tuple[str, ...], str]
 
 _OF_FOLDERS = frozenset({"dir", "searchpath", "config_dir"})
 _OF_COMMANDS = frozenset({"command", "args", "servers"})
-# Texts to work on, and what runs write themselves: they start nothing, and change from run to run.
+# Inputs, and files that runs write: they start nothing, and change from run to run.
 _OF_DATA = frozenset(
     {"task", "task_file", "inputs", "input_files", "path", "model_path", "batch_journal", "resume"}
 )
@@ -30,7 +30,7 @@ _SCHEME = "file://"
 
 
 def read_texts(path: Path, data: bytes) -> list[Text]:
-    """The texts of a YAML file. Raises ConfigError for one that cannot be read."""
+    """Return the texts of a YAML file. Raises ConfigError for one that cannot be read."""
     try:
         root = yaml.compose(data, Loader=FastLoader)
     except (ValueError, RecursionError, yaml.YAMLError):
@@ -41,7 +41,7 @@ def read_texts(path: Path, data: bytes) -> list[Text]:
     open_nodes: list[tuple[tuple[str, ...], yaml.Node]] = [((), root)] if root else []
     while open_nodes:
         keys, node = open_nodes.pop()
-        # An alias is read once for each key it stands under, and those around that.
+        # An alias is read once for each key above it, and the key above that.
         place = (id(node), keys[-2:])
         if place in seen:
             continue
@@ -56,7 +56,7 @@ def read_texts(path: Path, data: bytes) -> list[Text]:
 def _list_children(
     keys: tuple[str, ...], node: yaml.Node
 ) -> Iterator[tuple[tuple[str, ...], yaml.Node]]:
-    """The nodes below a list or a mapping, each with the keys that it stands under."""
+    """Yield the nodes below a list or a mapping, each with the keys above it."""
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             yield keys, item
@@ -68,7 +68,7 @@ def _list_children(
 
 
 def find_named_folders(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
-    """The folders below a folder that texts name as folders of prompts, of schemas or of
+    """Yield the folders below a folder that texts name as folders of prompts, of schemas or of
     configuration."""
     for keys, text in texts:
         if not _OF_FOLDERS.intersection(keys[-1:]) or set(keys[-2:-1]) & {"run", "sweep"}:
@@ -79,9 +79,9 @@ def find_named_folders(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
 
 
 def find_named_files(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
-    """The files below a folder that texts name: by their path, as a Python module in
-    `module:object`, or as words of a command; of Python files also what they import from the
-    folder."""
+    """Yield the files below a folder that texts name: by their path, as a Python module in
+    `module:object`, or as words of a command; for Python files also their imports from the folder.
+    """
     texts = list(texts)
     found = list(_find_named_directly(texts, folder))
     for path in found:
@@ -107,7 +107,7 @@ def _find_named_directly(texts: Sequence[Text], folder: Path) -> Iterator[Path]:
 
 
 def module_files(module: str, folder: Path) -> Iterator[Path]:
-    """The files of a Python module below a folder, those of the packages around it first."""
+    """Yield the files of a Python module below a folder, those of its parent packages first."""
     parts = module.split(".")
     for length in range(1, len(parts) + 1):
         stem = folder.joinpath(*parts[:length])
@@ -116,13 +116,13 @@ def module_files(module: str, folder: Path) -> Iterator[Path]:
 
 
 def _find_imported_files(path: Path, folder: Path) -> Iterator[Path]:
-    """The files below a folder that a Python file imports, as far as its text says so."""
+    """Yield the files below a folder that a Python file imports, as far as its text shows."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # nothing of it can be run
+        return  # such a file cannot run
     for level, name in _list_imports(tree):
-        # A program finds modules beside it, a module those of the folder.
+        # A program imports from its own folder, a module from the project's.
         starts = [path.parents[level - 1]] if level else [folder, path.parent]
         for start in starts:
             if name and start.is_relative_to(folder):
@@ -131,8 +131,8 @@ def _find_imported_files(path: Path, folder: Path) -> Iterator[Path]:
 
 
 def _list_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The modules that may be imported, each with how many folders up it is looked for, 0 for the
-    usual places."""
+    """Yield the modules that may be imported, each with the number of folders above in which it is
+    searched for, 0 for the usual places."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((0, alias.name) for alias in node.names)
@@ -152,11 +152,11 @@ def _packages_around(path: Path, folder: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path, text: str) -> Path | None:
-    """The path that a text names below a folder, if it is one."""
+    """Return the path that a text names below a folder, if it is one."""
     if not text or len(text) > 1_000 or "\0" in text or "\n" in text:
         return None
     try:
         place = (folder / text).resolve()
-    except (OSError, RuntimeError):  # a circle of links
+    except (OSError, RuntimeError):  # a cycle of links
         return None
     return place if place.is_relative_to(folder) else None

@@ -1,5 +1,4 @@
-"""`run.json`: where a run comes from, written before its first call, so that it can be gone on
-with.
+"""`run.json`: the origin of a run, written before its first call, so that it can be resumed.
 
 A leaf of values: reading it needs neither Hydra nor the settings.
 """
@@ -24,14 +23,14 @@ from aeon.files.text import create_like_folder, encode_json, read_regular_file
 
 FORMAT: Literal["aeon.run/2"] = "aeon.run/2"
 EARLIER = "aeon.run/1"
-"""The format before, which had the overrides in place of the settings."""
+"""The previous format, which had the overrides in place of the settings."""
 FILE = "run.json"
 _MOST_BYTES = 256 * 2**20
 
 
 class ProviderOrigin(Value):
-    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that
-    held its key."""
+    """The provider after resolution, never `auto`. `api_key_env` names the variable that held its
+    key."""
 
     kind: str
     model: str = ""
@@ -41,23 +40,23 @@ class ProviderOrigin(Value):
 
 
 class ParentOrigin(Value):
-    """What a run was resumed from: its directory, absolute, and the id of the run in it."""
+    """The run that this one was resumed from: its directory, absolute, and its id."""
 
     path: str
     run_id: str
 
 
 class FileOrigin(Value):
-    """A file that the configuration named: where it was, absolute, and the SHA-256, hex, of what
-    was in it."""
+    """A file that the configuration named: its path, absolute, and the SHA-256, hex, of its
+    content."""
 
     path: str
     sha256: str
 
 
 class RecordedFile(Value):
-    """A file that the model was given as an input: its bytes are in the folder `files` of the run,
-    under their SHA-256, hex."""
+    """A file that the model got as an input: its bytes are in the folder `files` of the run, under
+    their SHA-256, hex."""
 
     name: str
     form: FileForm
@@ -67,12 +66,14 @@ class RecordedFile(Value):
 
 
 class Origin(Value):
-    """Where a run comes from; docs/resume.md says what each key of `run.json` is.
+    """The origin of a run; docs/resume.md explains each key of `run.json`.
 
     `settings` are those that it was composed with, before its provider was settled, and `missing`
-    names those that were set and are not among them, since they held a secret or, in a cassette,
-    are not taken from others. `overrides` is how they were typed, None when they were made in a
-    program: it is shown, and only what read a secret from the environment is composed again."""
+    names those that were set but are not among them, because they held a secret or, in a cassette,
+    may not come from others. `overrides` are the typed ones, None for settings made in a program:
+    they are only shown, except that those that read a secret from the environment are composed
+    again.
+    """
 
     format: Literal["aeon.run/2"] = FORMAT
     run_id: str
@@ -101,14 +102,14 @@ class Origin(Value):
     seal: str | None = None
 
     def find_changed_files(self) -> tuple[str, ...]:
-        """The keys of the files that are gone or no longer hold what they held."""
+        """Return the keys of the files that are gone or have changed."""
         return tuple(
             key for key, file in self.files.items() if digest_of(Path(file.path)) != file.sha256
         )
 
 
 def digest_of(path: Path) -> str | None:
-    """SHA-256, hex, of a file's bytes; None when it cannot be read."""
+    """Return SHA-256, hex, of a file's bytes; None when it cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
@@ -116,13 +117,13 @@ def digest_of(path: Path) -> str | None:
 
 
 def read(directory: Path, key: str = "resume") -> Origin:
-    """The origin of the run in a directory that `key` names, whoever made it: nothing of it may be
-    used but as data. Raises ConfigError."""
+    """Read the origin of the run in a directory that `key` names, whoever made it: its content may
+    only be used as data. Raises ConfigError."""
     return parse(read_bytes(directory, key), f"{key}={directory}: {FILE}")
 
 
 def is_own_run(directory: Path) -> bool:
-    """Whether the person has made the run in a directory."""
+    """Check whether the person has made the run in a directory."""
     try:
         document = json.loads(read_bytes(directory, "run"))
     except (ConfigError, ValueError, RecursionError):
@@ -131,25 +132,24 @@ def is_own_run(directory: Path) -> bool:
 
 
 def write_sealed(path: Path, recorded: Value) -> None:
-    """Write where a run or a multirun comes from, sealed as the person's own if they have a folder
-    of state. Raises OSError."""
+    """Write the origin of a run or a multirun, sealed as the person's own if they have a state
+    folder. Raises OSError."""
     content = seal_again(encode_json(recorded.model_dump(mode="json")))
     with open(path, "wb", opener=create_like_folder) as file:
-        # Going on needs it as it is, with what other files mask.
+        # Resuming needs it unmasked, with the values that other files mask.
         if mask(content) != content:
             path.chmod(0o600)
         file.write(content)
 
 
 def seal_again(content: bytes) -> bytes:
-    """The content of a `run.json` that the person vouches for, sealed as their own on this
-    machine."""
+    """Return the content of a `run.json`, sealed as the person's own on this machine."""
     document = json.loads(content)
     return encode_json({**document, SEAL: make_seal(document)}, indent=2) + b"\n"
 
 
 def read_bytes(directory: Path, key: str) -> bytes:
-    """The content of the `run.json` of a directory that `key` names, not yet looked at. Raises
+    """Return the unchecked content of the `run.json` of a directory that `key` names. Raises
     ConfigError."""
     try:
         data = read_regular_file((directory / FILE).resolve(), _MOST_BYTES)
@@ -164,7 +164,7 @@ def read_bytes(directory: Path, key: str) -> bytes:
             else "Runs are under outputs/, those of sweeps under multirun/; `aeon runs` lists them."
         )
         if key == "resume" and (directory / "multirun.yaml").is_file():
-            hint = f"A multirun goes on with sweep.resume={directory}. {hint}"
+            hint = f"Resume a multirun with sweep.resume={directory}. {hint}"
         problem = (
             f"{key}={directory}: this is not a run's directory: {FILE} cannot be read: "
             f"{error.strerror or error}"
@@ -173,7 +173,7 @@ def read_bytes(directory: Path, key: str) -> bytes:
 
 
 def parse(values: Any, where: str) -> Origin:
-    """The origin in JSON text or values; `where` they stand, for the message. Raises
+    """Parse the origin in JSON text or values; the error message names the place `where`. Raises
     ConfigError."""
     validate = Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate
     try:
@@ -181,10 +181,10 @@ def parse(values: Any, where: str) -> Origin:
     except pydantic.ValidationError as error:
         if any(one["loc"] == ("format",) and one["input"] == EARLIER for one in error.errors()):
             raise ConfigError(
-                f"{where}: it is of the format {EARLIER}, which has no settings to go on with",
-                hint="Start the run again with what it was given (`task` and "
+                f"{where}: it has the format {EARLIER}, which has no settings to resume with",
+                hint="Start the run again with its own arguments (`task` and "
                 "`overrides` in run.json) and store.mode=cache store.path=COPY, a "
-                "copy of its store.sqlite: its answers are used, at no cost.",
+                "copy of its store.sqlite: its answers are reused, at no cost.",
             ) from None
-        hint = "Another version of Aeon may have written it: `versions` in it says which."
+        hint = "Another version of Aeon may have written it: see `versions` in it."
         raise ConfigError(f"{where}: {first_mistake(error)}", hint=hint) from None

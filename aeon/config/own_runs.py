@@ -1,8 +1,8 @@
-"""Which recorded runs are the person's own: each carries a seal that only their key in the folder
-of state can make.
+"""Identifies the person's own recorded runs: each carries a seal that only the key in their state
+folder can make.
 
-A seal holds for what is in a recording, wherever its folder is moved, and not for the same with
-another content.
+A seal is valid for the content of a recording, wherever its folder is moved, and for no other
+content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.values import JsonMapping
 
 SEAL = "seal"
-"""The key of `run.json` that holds the seal of all others."""
+"""The key of `run.json` that holds the seal over all other keys."""
 _KEY_FILE = "key"
 _KEY_BYTES = 32
 UNATTENDED = ("ci", "prod")
@@ -28,20 +28,20 @@ UNATTENDED = ("ci", "prod")
 
 
 class UntrustedRun(ConfigError):
-    """A recorded run, or a multirun, that this person has not made; `digest` is the hash of what it
-    would set."""
+    """A recorded run, or a multirun, that this person has not made; `digest` is the hash of the
+    settings it would apply."""
 
     digest = ""
 
 
 def make_seal(document: JsonMapping) -> str | None:
-    """The seal of a JSON document; None when there is no folder of state to keep a key in."""
+    """Return the seal of a JSON document; None when there is no state folder for a key."""
     key = _key(create=True)
     return None if key is None else _sign(key, document)
 
 
 def warn_of_unsealed_runs(store_mode: str) -> Iterator[str]:
-    """What a person should know whose runs will not be known as their own: resuming them will
+    """Yield a warning for a person whose runs cannot be identified as their own: resuming them will
     ask."""
     if store_mode in ("record", "cache") and _key(create=True) is None:
         yield (
@@ -51,7 +51,7 @@ def warn_of_unsealed_runs(store_mode: str) -> Iterator[str]:
 
 
 def is_own(document: JsonMapping, seal: object) -> bool:
-    """Whether a seal is that of this person for a document."""
+    """Check whether a seal is this person's for a document."""
     key = _key(create=False)
     if key is None or not isinstance(seal, str):
         return False
@@ -69,10 +69,9 @@ def require_own(
     problem: str = "this is not known as a run of yours, and it would set",
     command: str = "",
 ) -> None:
-    """Raise UntrustedRun unless what `named` names is the person's `own`, or
-    they trust it: by its hash in `AEON_TRUST` or as `trust`, or, but for where nobody is asked, by
-    `trust=true`. `shown` is what it would set, as `problem` says;
-    `command`, if there is one, is what to type to take it over."""
+    """Raise UntrustedRun unless the object named `named`, expected to be `what`, is the person's
+    `own`, or they trust it: by its hash in `AEON_TRUST` or as `trust`, or, except where nobody is
+    asked, by `trust=true`. `shown` lists the settings it would apply."""
     is_unattended = env in UNATTENDED
     if own or digest in read_given_hashes() or trust == digest:
         return
@@ -92,8 +91,8 @@ def require_own(
 
 
 def read_trust(overrides: Iterable[str]) -> tuple[bool | str, str]:
-    """What the last of overrides say of `trust` (false unless given) and of `env` (empty unless
-    given)."""
+    """Return the last values of `trust` (false unless given) and of `env` (empty unless given)
+    among the overrides."""
     given = {key_of(text): text.partition("=")[2].strip("'\"") for text in overrides}
     trust = given.get("trust", "")
     return (True if trust.lower() == "true" else trust), given.get("env", "")

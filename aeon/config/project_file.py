@@ -28,12 +28,12 @@ _NAMED = (
     "tools.functions.",
     "tools.mcp.servers.",
 )
-_HINT = "`aeon docs project` describes it; --no-project leaves it out."
+_HINT = "`aeon docs project` describes it; --no-project ignores it."
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project file as written: its path, the folder of configuration that it names, absolute, its
+    """A project file as written: its path, the configuration folder that it names, absolute, its
     overrides, and all folders that it names, absolute, by the key that names them."""
 
     path: Path
@@ -43,9 +43,9 @@ class Project:
 
 
 def find_project(start: Path) -> Path | None:
-    """The nearest project file, from a folder up to its repository's root (the folder that has
-    `.git`). Outside of a repository only the folder itself is looked in: above it are folders of
-    other people."""
+    """Find the nearest project file, from a folder up to its repository's root (the folder that has
+    `.git`). Outside a repository only the folder itself is searched: folders above it may be other
+    people's."""
     above = [start, *start.parents]
     root = next((folder for folder in above if (folder / ".git").exists()), start)
     searched = above[: above.index(root) + 1]
@@ -53,17 +53,17 @@ def find_project(start: Path) -> Path | None:
 
 
 def _find_problem(overrides: object) -> str:
-    """What is wrong with the overrides of a project file; empty for nothing."""
+    """Return the problem with the overrides of a project file; empty for none."""
     if not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
         return "overrides must map keys to values, as in `ttl.base: 20`"
     if "trust" in map(key_of, overrides):
-        return "trust: only the command line says whose run is trusted"
+        return "trust: only the command line can trust somebody's run"
     return ""
 
 
 def parse_project(path: Path, data: bytes) -> Project:
-    """The project that a file describes whose content is `data`. Raises ConfigError for one that
-    cannot be read or says something else."""
+    """Parse a project file with the content `data`. Raises ConfigError for one that cannot be read
+    or has other keys."""
     values = LocatedYaml(path, data).value or {}
     if not isinstance(values, dict) or not values.keys() <= {"config_dir", "overrides"}:
         raise ConfigError(f"{path}: must be a mapping of config_dir and overrides", hint=_HINT)
@@ -78,8 +78,8 @@ def parse_project(path: Path, data: bytes) -> Project:
 
 
 def _find_folders(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The folders that overrides name, by their keys, written `prompts.dir: x` or `prompts: {dir:
-    x}`."""
+    """Return the folders that overrides name, by their keys, written `prompts.dir: x` or `prompts:
+    {dir: x}`."""
     found: dict[str, Any] = {}
     for key, value in overrides.items():
         for name in _FOLDERS:
@@ -102,8 +102,8 @@ def _folder(path: Path, key: str, named: str) -> Path:
 
 
 def list_overrides(project: Project, given: Sequence[str]) -> list[str]:
-    """The overrides of a project as Hydra takes them, paths made absolute, but for the groups that
-    `given` chooses."""
+    """Return the overrides of a project in Hydra's grammar, paths made absolute, without those of
+    the groups that `given` chooses."""
     chosen = {key_of(text) for text in given if "." not in key_of(text)}
     return [
         _override(project, key, value)
@@ -113,7 +113,7 @@ def list_overrides(project: Project, given: Sequence[str]) -> list[str]:
 
 
 def describe_project(project: Project) -> str:
-    """What the project sets, on a line."""
+    """Describe the settings of the project, on one line."""
     parts = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
     parts += [f"{key}={_show_value(value)}" for key, value in project.overrides.items()]
     return (
@@ -129,7 +129,7 @@ def _show_value(value: object) -> str:
 
 @cache
 def path_names() -> frozenset[str]:
-    """The names of the settings that hold a file or a folder, whatever group they are in."""
+    """Return the names of the settings that hold a file or a folder, in any group."""
     from aeon.config.settings import Settings  # takes time, and only a project file needs it
     from aeon.files.explain import models_in
 
@@ -144,8 +144,8 @@ def path_names() -> frozenset[str]:
 
 
 def _override(project: Project, key: str, value: Any) -> str:
-    """An override in Hydra's grammar; an entry that a person names is added whether or not it is
-    there."""
+    """Return an override in Hydra's grammar; an entry with a user-chosen name is added whether or
+    not it exists."""
     if key.startswith("tools.approval."):
         return quote_override(f"{key}={value}")
     if isinstance(value, str) and path_names().intersection(key.split(".")):
@@ -163,7 +163,7 @@ def _make_absolute(project: Project, named: str) -> str:
 
 
 def _make_files_absolute(project: Project, value: Any, *, is_files: bool) -> Any:
-    """The settings of checks, or a part of them, with their files as absolute paths."""
+    """Return the settings of checks, or a part of them, with their files as absolute paths."""
     if isinstance(value, dict):
         return {
             name: _make_files_absolute(project, part, is_files=name == "files")
@@ -175,8 +175,7 @@ def _make_files_absolute(project: Project, value: Any, *, is_files: bool) -> Any
 
 
 def is_of_recorded_run(given: Sequence[str]) -> bool:
-    """Whether overrides resume or replay a run or a multirun, which brings what it was given
-    itself."""
+    """Check whether overrides resume or replay a run or a multirun, which brings its own settings."""
     values = {key_of(text): text.partition("=")[2] for text in given}
     if "resume" in values or "sweep.resume" in values:
         return True

@@ -1,4 +1,4 @@
-"""Settling which provider a run uses, once, from the settings and the environment."""
+"""Settles the provider of a run, once, from the settings and the environment."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ from aeon.llm.settings import (
 def resolve_provider(
     settings: Settings, environ: Mapping[str, str], recorded: Origin | None = None
 ) -> Settings:
-    """The settings with a definite provider, whose addresses are those in force. `auto` becomes
-    openai with a key or an address, else simulated; or what it was in the `recorded` run, whose
-    answers are used again.
+    """Return the settings with a definite provider, whose addresses are those in force. `auto`
+    becomes openai with a key or an address, else simulated; or the provider of the `recorded` run,
+    whose answers are reused.
 
-    Raises ConfigError for what a provider lacks, and where `env=prod` would not call a model."""
+    Raises ConfigError for settings that a provider lacks, and where `env=prod` would not call a
+    model.
+    """
     provider = settings.provider
     calls_models = settings.store.mode != "replay"
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
@@ -77,7 +79,7 @@ def _put_addresses_in_force(provider: OpenAIProvider, environ: Mapping[str, str]
 
 
 def _list_models(settings: Settings) -> dict[str, str]:
-    """The models that parts of a run have of their own, by the keys that name them."""
+    """Return the models that parts of a run set themselves, by the keys that name them."""
     groups = {"roles": settings.roles, "reasoning": settings.reasoning}
     return {
         f"{group}.{name}.model": part.model
@@ -130,7 +132,7 @@ def _settle(
     if isinstance(given, CustomProvider):
         return given
     address = given.address(environ)
-    # No server gets the key of another.
+    # No server gets another server's key.
     if recorded is not None and not address and recorded.api_key_env in (None, given.api_key_env):
         address = recorded.base_url
         given = given.model_copy(update={"base_url": address})
@@ -140,7 +142,7 @@ def _settle(
         calls_models = bool(address or given.client or environ.get("OPENAI_API_KEY"))
     if not calls_models:
         return _settle_simulated(given)
-    # A server of one's own may need no key; OpenAI's does.
+    # The user's own server may need no key; OpenAI's does.
     needs_key = given.require_key and not address
     return OpenAIProvider.model_validate(
         {**_select_values(given, OpenAIProvider), "require_key": needs_key}
@@ -148,17 +150,17 @@ def _settle(
 
 
 def _settle_simulated(given: AutoProvider) -> SimulatedProvider:
-    # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
+    # A provider that makes up its answers needs no waiting, unless the user has configured it.
     usual = RetrySettings()
     waits = {name: value for name, value in given.retry if value != getattr(usual, name)}
     retry = SIMULATED_RETRY.model_copy(update=waits)
-    # What the server would take is not taken where there is none.
+    # Without a server no files are accepted.
     own = {"model": "simulated", "retry": retry, "accepts": ()}
     return SimulatedProvider.model_validate({**_select_values(given, SimulatedProvider), **own})
 
 
 def _select_values(given: AutoProvider, kind: type[BaseModel]) -> dict[str, object]:
-    """The values of `auto` that a provider of this kind has too."""
+    """Return the values of `auto` that a provider of this kind has too."""
     names = AutoProvider.model_fields.keys() & kind.model_fields.keys() - {"kind"}
     return {name: getattr(given, name) for name in names}
 
@@ -166,8 +168,8 @@ def _select_values(given: AutoProvider, kind: type[BaseModel]) -> dict[str, obje
 def _settle_custom(
     given: AutoProvider | CustomProvider, recorded: ProviderOrigin
 ) -> CustomProvider:
-    """The model is that under which the recorded answers are stored; which class is loaded is never
-    taken from there."""
+    """Settle the model: the one under which the recorded answers are stored; the class to load
+    never comes from a recording."""
     if isinstance(given, AutoProvider):
         given = CustomProvider(prices=given.prices, retry=given.retry)
     if given.model != NO_NAME:
@@ -178,8 +180,7 @@ def _settle_custom(
 def check_endpoint(
     endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider"
 ) -> None:
-    """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is
-    missing."""
+    """Raise ConfigError, naming the key below `place`, for a missing model, address, key or header."""
 
     def give(key: str, value: str) -> str:
         if place == "provider":
@@ -194,7 +195,7 @@ def check_endpoint(
         raise ConfigError(
             f"{place}.model: no model is named, and {endpoint.name} has no usual one", hint=hint
         )
-    # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
+    # OpenAI itself is the default only if nothing else is named: no other key may go there.
     if endpoint.address(environ) is None and endpoint.base_url_env != "OPENAI_BASE_URL":
         or_set = f", or set {endpoint.base_url_env}" if endpoint.base_url_env else ""
         hint = f"{give('base_url', 'https://HOST/v1')}{or_set}."
@@ -214,7 +215,7 @@ def check_endpoint(
 def _list_needed_variables(
     endpoint: EndpointSettings, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of the environment that an endpoint needs, by the key that names each."""
+    """Return the environment variables that an endpoint needs, by the key that names each."""
     key = {"api_key_env": endpoint.api_key_env} if endpoint.needs_key(environ) else {}
     headers = endpoint.extra_headers_env.items()
     return key | {f"extra_headers_env.{header}": name for header, name in headers}

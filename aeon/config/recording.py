@@ -1,8 +1,7 @@
-"""The run that overrides resume or replay: where it comes from, and which of its settings are taken
-over.
+"""The run that overrides resume or replay: its origin, and its settings that apply again.
 
-A cassette may be anybody's, and replaying it must only replay it: each field of the settings says
-itself whether it may come from a recording (`aeon.domain.values.FromOthers`).
+A cassette may be anybody's, and replaying it must only replay it: each field of the settings
+declares whether it may come from a recording (`aeon.domain.values.FromOthers`).
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ _FOLDERS = ("prompts", "schemas")
 
 
 def composition(today: Composition) -> Composition:
-    """Today's composition with the settings of the run that it resumes or replays, if it does: by
-    `resume=DIR` or `store.mode=replay store.path=PATH` among its overrides. Raises ConfigError."""
+    """Return today's composition with the settings of the run that it resumes or replays, if any:
+    by `resume=DIR` or `store.mode=replay store.path=PATH` among its overrides. Raises ConfigError.
+    """
     named = [text for text in today.overrides if key_of(text) == "resume"]
     rest = [text for text in today.overrides if key_of(text) != "resume"]
     if named and (directory := directory_of(named[-1])):
@@ -55,14 +55,14 @@ def composition(today: Composition) -> Composition:
 
 
 def _with_recorded(origin: Origin, today: Composition, named: str) -> Composition:
-    """Today's composition with the settings of a recorded run; messages name the run by
+    """Return today's composition with the settings of a recorded run; messages name the run by
     `named`."""
     from aeon.config.settings import Settings  # slow to load
 
     settings, unknown = check_known(origin.settings, Settings, named)
     folder = today.config_dir or (Path(origin.config_dir) if origin.config_dir else None)
     _require_trusted_folders(origin, today)
-    # Its files are needed for options that are chosen today; what they said then is recorded.
+    # Its files are needed for options chosen today; their former values are recorded.
     is_there = folder is not None and (folder.is_dir() or today.config_dir is not None)
     if today.config_name == Composition().config_name and is_there:
         today = replace(today, config_dir=folder, config_name=origin.config_name)
@@ -78,14 +78,14 @@ def _with_recorded(origin: Origin, today: Composition, named: str) -> Compositio
 
 
 def _list_composed_again(origin: Origin) -> tuple[str, ...]:
-    """The overrides that read from the environment what is not recorded."""
+    """Return the overrides that read unrecorded values from the environment."""
     reading = (text for text in origin.overrides or () if "${oc.env:" in text)
     return tuple(text for text in reading if key_of(text) in origin.missing)
 
 
 def _require_trusted_folders(origin: Origin, today: Composition) -> None:
-    """Raise ConfigError when a folder that the run was given by a project is not trusted as it is
-    today."""
+    """Raise ConfigError when a folder that a project gave to the run is not trusted with its
+    present content."""
     given = set(map(key_of, today.overrides))
     folders = [
         (origin.settings.get(group) or {}).get("dir")
@@ -99,8 +99,8 @@ def _require_trusted_folders(origin: Origin, today: Composition) -> None:
 
 
 def _find_recording(overrides: Sequence[str]) -> Path | None:
-    """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for
-    several values."""
+    """Return the path in `store.path`, with `store.mode=replay` or `store=replay`. Raises
+    ConfigError for several values."""
     given = {key_of(text): text for text in overrides}
     mode = given.get("store.mode", given.get("store", ""))
     path = given.get("store.path")
@@ -112,8 +112,8 @@ def _find_recording(overrides: Sequence[str]) -> Path | None:
 
 
 def directory_of(override: str) -> Path | None:
-    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as
-    something else. Raises ConfigError for none and for several."""
+    """Return the directory that `resume=...` names, absolute; a path may contain text that Hydra
+    would misread. Raises ConfigError for none and for several."""
     text = override.partition("=")[2]
     if not text.strip():
         raise ConfigError(
@@ -137,10 +137,10 @@ def _one_value(override: str, problem: str) -> str:
 
 
 def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -> Origin | None:
-    """The origin of the run that was recorded in a cassette, a run's directory, or the store in
-    one, if it has one; of a cassette, `settings` are those that are taken, and `missing` names the
-    others. Raises ConfigError when it cannot be read, and for a directory of somebody else's unless
-    `trust` says so."""
+    """Return the origin of the run recorded in a cassette, a run's directory, or the store in one,
+    if it has one. For a cassette, `settings` are those that apply, and `missing` names the others.
+    Raises ConfigError when it cannot be read, and for somebody else's directory unless `trust`
+    allows it."""
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
         return _origin_of_cassette(path, path.stat().st_mtime_ns)
@@ -152,8 +152,8 @@ def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -
 
 def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Origin:
     """Read the origin of the run in a directory that `key` names, and check that the person made it
-    or trusts it, as `trust` and the environment `env` say. Raises ConfigError, and UntrustedRun
-    where they do not."""
+    or trusts it, according to `trust` and the environment `env`. Raises ConfigError, and
+    UntrustedRun where they do not."""
     data = origins.read_bytes(directory, key)
     named = f"{key}={directory}"
     origin = origins.parse(data, f"{named}: {origins.FILE}")
@@ -170,13 +170,13 @@ def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Orig
 
 
 def list_changed(settings: JsonMapping) -> Iterator[str]:
-    """The recorded settings that are not the packaged ones, each on a printable line."""
+    """Yield the recorded settings that differ from the packaged ones, each on a printable line."""
     for key, value in find_changed(settings):
         yield _printable(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
 
 
 def _list_effects(origin: Origin) -> Iterator[str]:
-    """What a run would set that goes on with a recorded one."""
+    """Yield the settings that a run would apply by resuming a recorded one."""
     yield from list_changed(origin.settings)
     yield from _list_composed_again(origin)
     if origin.config_dir:
@@ -191,7 +191,7 @@ def _printable(text: str) -> str:
 
 
 def find_changed(recorded: JsonMapping) -> Iterator[tuple[str, Any]]:
-    """The recorded settings that are not the packaged ones, by their keys."""
+    """Yield the recorded settings that differ from the packaged ones, with their keys."""
     usual = dict(leaves(read_usual()))
     for key, value in leaves(recorded):
         if key not in usual or usual[key] != value:
@@ -200,7 +200,7 @@ def find_changed(recorded: JsonMapping) -> Iterator[tuple[str, Any]]:
 
 @cache
 def read_usual() -> JsonMapping:
-    """The packaged settings, as a run without an override records them."""
+    """Return the packaged settings, as a run without overrides records them."""
     from aeon.config.settings import Settings  # slow to load
 
     values = OmegaConf.to_container(compose(Composition()).values, resolve=True)
@@ -219,8 +219,7 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
         return None
     origin = parse_of_cassette(values, f"store.path={path}: its origin")
     taken, held = take_from_others(origin.settings, read_usual())
-    # Whoever made it, no file of this machine is read and no address called because a cassette
-    # names it.
+    # No file of this machine is read and no address called because a cassette names it.
     apart = {
         "provider": origin.provider.model_copy(update={"base_url": None}),
         "settings": taken,
@@ -231,8 +230,8 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
 
 
 def parse_of_cassette(values: JsonMapping, where: str) -> Origin:
-    """The origin in a cassette; one of the format before has no settings, and `missing` names what
-    was overridden. Raises ConfigError; `where` it stands."""
+    """Parse the origin in a cassette; one in the previous format has no settings, and `missing`
+    names the overridden ones. Raises ConfigError with the place `where`."""
     if values.get("format") != origins.EARLIER:
         return origins.parse(values, where)
     keys = dict.fromkeys(key_of(str(text)) for text in values.get("overrides") or ())
@@ -247,15 +246,15 @@ def parse_of_cassette(values: JsonMapping, where: str) -> Origin:
 
 
 def find_held_back(origin: Origin, today: Composition) -> tuple[str, ...]:
-    """The keys of settings that a cassette of this origin was recorded with, that are not taken
-    from it and that whoever replays it has not given."""
+    """Return the keys of settings recorded in a cassette of this origin that are not applied from
+    it and that today's overrides do not set."""
     given = tuple(f"{key_of(text)}." for text in today.overrides)
     return tuple(key for key in origin.missing if not f"{key}.".startswith(given))
 
 
 def find_left_out(origin: Origin, overrides: Iterable[str]) -> tuple[str, ...]:
-    """The keys of the provider that the run was given, and that were not taken over, since another
-    was chosen."""
+    """Return the keys of the run's provider that were not applied, since another provider was
+    chosen."""
     given = set(map(key_of, overrides))
     words = dict.fromkeys(map(key_of, origin.overrides or ()))
     return tuple(key for key in words if key.startswith("provider.") and key not in given)

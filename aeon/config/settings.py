@@ -1,4 +1,4 @@
-"""The configuration as frozen, validated settings; each field says whether a recording may set
+"""The configuration as frozen, validated settings; each field declares whether a recording may set
 it."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NOT_ENGINE = {
 
 
 class ProgressSettings(Value):
-    """`progress`: what is shown while a run goes on. `auto` is `live` on a terminal, `plain`
+    """`progress`: the display while a run is under way. `auto` is `live` on a terminal, `plain`
     (lines) elsewhere; with `stream`, the live picture shows the text of steps as it comes, where
     the provider streams."""
 
@@ -60,16 +60,16 @@ class ProgressSettings(Value):
 
 
 class InteractionSettings(Value):
-    """`interaction`: whether a person is asked: `none` goes on with the assumptions made, `ask`
+    """`interaction`: whether a person is asked: `none` continues with the stated assumptions, `ask`
     asks at the terminal, `defer` ends the run until `aeon answer` has the answers. A deferred
-    question is open for `deadline_seconds`; None: for ever."""
+    question is open for `deadline_seconds`; None: forever."""
 
     kind: Literal["none", "ask", "defer"] = "none"
     deadline_seconds: float | None = Field(default=None, gt=0)
 
 
 class BatchColumns(Value):
-    """`batch.columns`: which column of a dataset gives what."""
+    """`batch.columns`: the columns of a dataset for each part of a row."""
 
     id: str = "id"
     task: str = "task"
@@ -80,7 +80,7 @@ class BatchColumns(Value):
     inputs: dict[str, str] = Field(default_factory=dict)
 
     def list_named(self) -> set[str]:
-        """The columns that a person named."""
+        """Return the columns that the user named."""
         own = {
             getattr(self, name)
             for name in ("id", "task", "overrides", "target", "metadata", "checks")
@@ -90,7 +90,7 @@ class BatchColumns(Value):
 
 
 class RaySettings(Value):
-    """`batch.ray`: the cluster of `batch.backend=ray`, HOST:PORT or `auto`; None starts one of this
+    """`batch.ray`: the cluster of `batch.backend=ray`, HOST:PORT or `auto`; None starts one on this
     machine."""
 
     address: str | None = None
@@ -98,9 +98,9 @@ class RaySettings(Value):
 
 
 class GroupSettings(Value):
-    """What the rows of a batch and the jobs of a sweep have: `parallel` counts those under way, the
-    caps count what all of them ask together, and `patience_seconds` is how long they wait for a
-    provider that is down."""
+    """Settings common to the rows of a batch and the jobs of a sweep: `parallel` run at once, the
+    caps apply to all of them together, and `patience_seconds` is how long they wait for a provider
+    that is down."""
 
     parallel: int = Field(ge=1)
     patience_seconds: float = Field(default=600.0, ge=0)
@@ -109,15 +109,15 @@ class GroupSettings(Value):
 
     @property
     def caps(self) -> LimitSettings:
-        """What all together may spend."""
+        """The caps on the total usage."""
         return LimitSettings(
             max_cost=self.max_cost, max_llm_calls=self.max_llm_calls, max_passes=None
         )
 
 
 class BatchSettings(GroupSettings):
-    """`batch`: how `aeon batch` goes through a dataset. `confirm_above_cost` is in the currency of
-    the prices."""
+    """`batch`: how `aeon batch` processes a dataset. `confirm_above_cost` is in the currency of the
+    prices."""
 
     parallel: int = Field(default=16, ge=1)
     order: Literal["ended", "dataset"] = "ended"
@@ -130,8 +130,8 @@ class BatchSettings(GroupSettings):
 
 
 class SweepSettings(GroupSettings):
-    """`sweep`: how the jobs of a multirun are carried out in this process. `objective` is the path
-    of a number in `result.json`, which a sweeper is given of each job."""
+    """`sweep`: how the jobs of a multirun run in this process. `objective` is the path of a number
+    in `result.json`, passed to a sweeper for each job."""
 
     parallel: int = Field(default=4, ge=1)
     fail_fast: bool = False
@@ -141,7 +141,7 @@ class SweepSettings(GroupSettings):
 
 class McpServing(Value):
     """`mcp`: how `aeon mcp` serves. `plans` is a folder of plan files, `folder` that of the runs;
-    `parallel` of them are under way at once, `queue` wait for that."""
+    `parallel` of them run at once, `queue` may wait."""
 
     plans: Path | None = None
     transport: Literal["stdio", "http"] = "stdio"
@@ -152,8 +152,8 @@ class McpServing(Value):
 
 
 class ServeSettings(Value):
-    """`serve`: how `aeon serve` is reached, how much it takes, where its jobs are, and the named
-    configurations that it serves, each a list of overrides; none stands for one without."""
+    """`serve`: the address of `aeon serve`, its limits, its folder of runs, and the named
+    configurations that it serves, each a list of overrides; without any it serves one."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=8642, ge=0, le=65535)
@@ -166,7 +166,7 @@ class ServeSettings(Value):
 
 
 class ComponentSettings(Value):
-    """`components`: parts of the engine replaced by a person's own, which have the published
+    """`components`: the user's own replacements for parts of the engine, with the published
     interfaces."""
 
     planner: StartsCode[OwnObject | None] = None
@@ -177,20 +177,20 @@ class ComponentSettings(Value):
     memory: StartsCode[OwnObject | None] = None
 
     def by_name(self) -> dict[str, OwnObject]:
-        """Those that are replaced."""
+        """Return the replaced components by name."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: own for name, own in values.items() if own is not None}
 
     def describe(self) -> dict[str, JsonValue]:
-        """Those that are replaced, as values of JSON."""
+        """Return the replaced components as JSON values."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-_ANY_OPTION = FromOthers("held", None)  # each key says for itself whether it is taken
+_ANY_OPTION = FromOthers("held", None)  # each key has its own mark
 
 
 class Settings(Value):
-    """Everything a run is configured by; one field per configuration group. docs/configuration.md
+    """The whole configuration of a run; one field per configuration group. docs/configuration.md
     explains the keys."""
 
     task: str | None = None
@@ -239,7 +239,7 @@ class Settings(Value):
 
 
 def find_named_file(settings: Settings, key: str) -> Path | None:
-    """The file that a key of the settings names, absolute; None when it names none."""
+    """Return the file that a key of the settings names, absolute; None when it names none."""
     value: Any = settings
     for name in ("answer.schema_file" if key == "answer.schema" else key).split("."):
         value = getattr(value, name, None)
@@ -247,14 +247,14 @@ def find_named_file(settings: Settings, key: str) -> Path | None:
 
 
 def configuration_hash(settings: Settings) -> str:
-    """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and
-    what is but shown."""
+    """Return SHA-256, hex, of the engine's configuration: canonical JSON without task, inputs,
+    paths and display settings."""
     return hash_of_json(engine_settings(settings))
 
 
 def engine_settings(settings: Settings) -> JsonObject:
-    """What configures the engine, by group, as values of JSON."""
-    # How requests travel decides no answer: alone, or in a batch.
+    """Return the engine's configuration, by group, as JSON values."""
+    # Sending requests singly or in batches affects no answer.
     batches: JsonObject = {
         name: True for name in EndpointSettings.model_fields if name.startswith("batch")
     }
@@ -270,7 +270,7 @@ def engine_settings(settings: Settings) -> JsonObject:
 
 
 def hash_of_json(value: object) -> str:
-    """SHA-256, hex, of a value's canonical JSON."""
+    """Return SHA-256, hex, of a value's canonical JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

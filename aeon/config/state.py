@@ -1,5 +1,4 @@
-"""The person's own folder of state: small files that Aeon writes for them, readable by nobody
-else."""
+"""The user's state folder: small files that Aeon writes for them, readable by nobody else."""
 
 from __future__ import annotations
 
@@ -10,12 +9,12 @@ from tempfile import NamedTemporaryFile
 from aeon.domain.errors import ArtefactError
 
 VARIABLE = "AEON_STATE_DIR"
-"""Names the folder; else it is `aeon` in `$XDG_STATE_HOME`, or in `~/.local/state`."""
+"""The variable that names the folder; by default `aeon` in `$XDG_STATE_HOME` or `~/.local/state`."""
 _WRITABLE_BY_OTHERS = 0o022
 
 
 def state_folder() -> Path | None:
-    """The folder, absolute, whether or not it is there; None for a person without a home."""
+    """Return the folder, absolute, whether or not it exists; None for a user without a home."""
     if named := os.environ.get(VARIABLE):
         return Path(named).expanduser().absolute()
     base = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))  # noqa: PTH111
@@ -23,8 +22,8 @@ def state_folder() -> Path | None:
 
 
 def read_state(name: str) -> bytes | None:
-    """What is in a file of the folder; None when there is none, or when somebody else could have
-    written it."""
+    """Return the content of a file in the folder; None when it does not exist, or when somebody
+    else could have written it."""
     folder = state_folder()
     if folder is None:
         return None
@@ -37,10 +36,10 @@ def read_state(name: str) -> bytes | None:
 
 
 def write_state(name: str, content: bytes, *, replace: bool = True) -> None:
-    """Write a file of the folder, whole or not at all; without `replace` one that is there stays as
-    it is. Raises ArtefactError."""
+    """Write a file in the folder, whole or not at all; without `replace` an existing one is not
+    changed. Raises ArtefactError."""
     folder = state_folder()
-    hint = f"Name a folder of your own that can be written: {VARIABLE}=/path."
+    hint = f"Name a writable folder of your own: {VARIABLE}=/path."
     if folder is None:
         raise ArtefactError("there is no home folder to remember this in", hint=hint)
     try:
@@ -63,7 +62,7 @@ def _write(path: Path, content: bytes, *, replace: bool) -> None:
             if replace:
                 written.replace(path)
             elif not path.exists():
-                path.hardlink_to(written)  # of several processes one succeeds
+                path.hardlink_to(written)  # only one of several processes succeeds
         except FileExistsError:
             pass
         finally:

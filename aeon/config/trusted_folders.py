@@ -1,4 +1,4 @@
-"""Which folders a person has trusted, as they are: nothing of another one takes effect
+"""The folders that a person has trusted, with their content then: no other folder takes effect
 (docs/trust.md)."""
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _FILE = "trusted.json"
 
 
 def read_given_hashes() -> frozenset[str]:
-    """The hashes in `AEON_TRUST`."""
+    """Return the hashes in `AEON_TRUST`."""
     return frozenset(re.split(r"[\s,]+", os.environ.get(VARIABLE, "").strip())) - {""}
 
 
 def list_trusted() -> dict[str, str]:
-    """The folders that the person has trusted, by their paths, and the hash of what each held
-    then."""
+    """Return the folders that the person has trusted, by their paths, with the hash of their
+    content then."""
     with suppress(ValueError):
         values = json.loads(read_state(_FILE) or b"{}")
         if isinstance(values, dict):
@@ -40,7 +40,7 @@ def list_trusted() -> dict[str, str]:
 
 
 def is_trusted(content: Content) -> bool:
-    """Whether the person has trusted a folder with just this content."""
+    """Check whether the person has trusted a folder with exactly this content."""
     return (
         content.digest in read_given_hashes()
         or list_trusted().get(str(content.folder)) == content.digest
@@ -48,14 +48,14 @@ def is_trusted(content: Content) -> bool:
 
 
 class UntrustedFolder(ConfigError):
-    """A folder that the person has not trusted as it is; `content` is what would take effect."""
+    """A folder whose present content the person has not trusted; `content` would take effect."""
 
     content: Content
 
 
 def require_trust(content: Content) -> None:
-    """Raise UntrustedFolder, with the hash, for a folder that the person has not trusted as it
-    is."""
+    """Raise UntrustedFolder, with the hash, for a folder whose present content the person has not
+    trusted."""
     if is_trusted(content):
         return
     changed = str(content.folder) in list_trusted()
@@ -70,13 +70,13 @@ def require_trust(content: Content) -> None:
 
 
 def read_trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None = None) -> Project:
-    """The project of an `aeon.yaml`: from now on nothing else is read as configuration, or imported
-    from its folder, but what the overrides `typed` by the person and their `own` folder of
-    configuration name. Raises ConfigError; UntrustedFolder, with the hash, unless the folder is
-    trusted as it is."""
+    """Read the project of an `aeon.yaml`. From now on no other files are read as configuration, or
+    imported from its folder, except those named by the overrides `typed` by the person or by their
+    `own` configuration folder. Raises ConfigError; UntrustedFolder, with the hash, unless the
+    folder's present content is trusted."""
     content = read_content(path.parent)
     require_trust(content)
-    if content.project is None:  # it was a file a moment ago
+    if content.project is None:  # it existed a moment ago
         raise ConfigError(f"{path}: cannot be read: it is gone")
     words = [word for text in typed if not is_literal(key_of(text)) for word in split_words(text)]
     places = [Path(word).expanduser().absolute() for word in words]
@@ -88,8 +88,8 @@ def read_trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None
 
 
 def require_trust_of_owner(folder: Path) -> None:
-    """Raise ConfigError when a folder is one that an `aeon.yaml` above it names, and that is not
-    trusted as it is."""
+    """Raise ConfigError when an `aeon.yaml` above a folder names it, and its present content is not
+    trusted."""
     folder = folder.resolve()
     owner = next((above for above in folder.parents if (above / FILE).is_file()), None)
     if owner is None:
@@ -101,33 +101,33 @@ def require_trust_of_owner(folder: Path) -> None:
 
 
 def pin_project_of_run(directory: Path, given: Sequence[str], recorded: Sequence[str]) -> None:
-    """Before the run that was started in a directory is gone on with: from its project, if it has
-    one, no module is imported and no program started that is not as the person trusted it, or named
-    by what is `given` on the command line today. While the project is trusted as it is, what was
-    `recorded` counts as given."""
+    """Before the run that was started in a directory is resumed, restrict its project, if any: from
+    now on it imports only modules and starts only programs that the person has trusted, or that are
+    named on today's command line, `given`. While the project's present content is trusted,
+    `recorded` overrides count as given."""
     path = find_project(directory)
     if path is None or find_closed_folder() is not None:
         return
     files: dict[str, bytes] = {}
     folder = path.parent.resolve()
-    with suppress(ConfigError):  # a project that cannot be read has nothing that is trusted
+    with suppress(ConfigError):  # a project that cannot be read has no trusted files
         content = read_content(folder)
         is_as_it_was = is_trusted(content)
         files = read_what_is_typed(content, recorded if is_as_it_was else given)
         files |= content.files if is_as_it_was else {}
-    # The run itself says where its configuration and its prompts are.
+    # The run itself names its configuration and its prompts.
     pin(Pinned(folder, files, frozenset(), open_to=(Path(folder.anchor),)))
 
 
 def remember(content: Content) -> None:
-    """Remember that the person trusts a folder with just this content. Raises ArtefactError."""
-    # A folder that is gone is forgotten, so that the file stays small.
+    """Record that the person trusts a folder with exactly this content. Raises ArtefactError."""
+    # Folders that are gone are dropped, so that the file stays small.
     others = {path: digest for path, digest in list_trusted().items() if Path(path).is_dir()}
     _write({**others, str(content.folder): content.digest})
 
 
 def forget(folder: Path) -> None:
-    """Forget a folder. Raises ConfigError when it was not trusted, ArtefactError."""
+    """Stop trusting a folder. Raises ConfigError when it was not trusted, ArtefactError."""
     trusted = list_trusted()
     if trusted.pop(str(folder), None) is None:
         raise ConfigError(

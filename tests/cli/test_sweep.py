@@ -278,7 +278,7 @@ def test_a_multirun_that_another_process_carries_out_is_left_to_it(
 ) -> None:
     assert aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10").status == 0
     assert (
-        f"A multirun goes on with sweep.resume={tmp_path}/sweep. Did you mean resume="
+        f"Resume a multirun with sweep.resume={tmp_path}/sweep. Did you mean resume="
         in aeon("resume=sweep").err
     )
     with hold(tmp_path / "sweep" / "multirun.yaml", "", ""):

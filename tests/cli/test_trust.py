@@ -141,7 +141,7 @@ def test_folders_that_hold_too_much_are_refused(
     ended = aeon(*RUN)
     assert ended.status == 2
     assert what in ended.err
-    assert "Name folders that hold configuration" in ended.err
+    assert "Name folders that hold only configuration" in ended.err
 
 
 def test_a_trusted_folder_takes_effect_until_anything_of_it_changes(

@@ -64,7 +64,7 @@ def test_a_wrong_folder_is_refused_where_only_something_is_shown(
 ) -> None:
     ended = aeon("--cfg", "job", "--config-dir", "mine")
     assert ended.status == 2
-    assert "it holds no configuration" in ended.err
+    assert "holds no configuration" in ended.err
     assert "mine/conf?" in ended.err
 
 

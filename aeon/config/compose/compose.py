@@ -1,4 +1,4 @@
-"""Composing the configuration with Hydra, without leaving a trace in Hydra's global state.
+"""Composes the configuration with Hydra, without leaving a trace in Hydra's global state.
 
 An element of `provider.fallbacks` is the name of a provider file, or a mapping whose `provider` is
 that name and whose other keys override the file's; it is replaced by the endpoint that the file
@@ -35,7 +35,7 @@ _FALLBACK = (
 
 
 def compose(of: Composition, *, with_hydra: bool = False) -> Composed:
-    """The configuration, with Hydra's own part if asked for. Raises ConfigError."""
+    """Compose the configuration, with Hydra's own part if `with_hydra`. Raises ConfigError."""
     check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
     with hydra_in(of.config_dir) as initialised:
@@ -59,8 +59,8 @@ def compose(of: Composition, *, with_hydra: bool = False) -> Composed:
 
 
 def complete(cfg: DictConfig, of: Composition) -> DictConfig:
-    """A configuration that Hydra itself has composed, with its fallbacks, on the recorded settings.
-    Raises ConfigError."""
+    """Complete a configuration that Hydra itself has composed with its fallbacks, on top of the
+    recorded settings. Raises ConfigError."""
     with hydra_in(of.config_dir) as initialised:
         return _add_recorded(cfg, of, initialised.config_loader)
 
@@ -79,13 +79,13 @@ def _add_recorded(cfg: DictConfig, of: Composition, loader: ConfigLoader) -> Dic
 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
-    """The overrides, those of `keys` in the form (`++`) in which Hydra takes a key that it does not
-    know."""
+    """Return the overrides, those of `keys` in the form (`++`) in which Hydra accepts an unknown
+    key."""
     return [f"++{text}" if text.partition("=")[0] in keys else text for text in overrides]
 
 
 def parse(override: str) -> Override:
-    """An override as Hydra reads it. Raises ConfigError for one that cannot be read."""
+    """Parse an override as Hydra does. Raises ConfigError for one that cannot be read."""
     try:
         return OverridesParser.create().parse_overrides([override])[0]
     except HYDRA_ERRORS as error:
@@ -93,7 +93,8 @@ def parse(override: str) -> Override:
 
 
 def without_sweeps(overrides: Sequence[str]) -> list[str]:
-    """The overrides that give one value each. Raises ConfigError for one that cannot be read."""
+    """Return the overrides that give one value each. Raises ConfigError for one that cannot be
+    read."""
     return [text for text in overrides if not parse(text).is_sweep_override()]
 
 

@@ -1,5 +1,5 @@
-"""A composed configuration: what the rest of the program asks of it, so that `aeon.config` alone
-knows OmegaConf."""
+"""A composed configuration: the queries of the rest of the program, so that only `aeon.config` uses
+OmegaConf."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LAUNCHER = "aeon.config.compose.launcher.Threads"
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What a composition came to. `values` is for `aeon.config` alone; `added` are the keys that
-    the configuration did not have: they are composed too, for validation to report, and Hydra
-    itself wants them from `add_unknown_keys`. What stands in Hydra's own part can be asked only of
-    one that was composed with it."""
+    """The result of a composition. Only `aeon.config` uses `values`; `added` are the keys that the
+    configuration did not have: they are composed too, for validation to report, and Hydra itself
+    needs them from `add_unknown_keys`. Hydra's own part can be queried only if it was composed with
+    it."""
 
     values: DictConfig
     composition: Composition
@@ -34,7 +34,7 @@ class Composed:
 
     @property
     def is_multirun(self) -> bool:
-        """Whether several jobs are asked for."""
+        """Whether it describes several jobs."""
         return bool(self.values.hydra.mode == RunMode.MULTIRUN)
 
     @property
@@ -43,18 +43,18 @@ class Composed:
         return bool(self.values.hydra.launcher.get("_target_") == _LAUNCHER)
 
     def list_process_keys(self) -> list[str]:
-        """The keys that ask for what a job can have only in a process of its own."""
+        """Return the keys whose effect a job can have only in its own process."""
         job = self.values.hydra.job
         return [f"hydra.job.{name}" for name in ("chdir", "env_set") if job[name]]
 
     def list_jobs(self, given: Composition) -> list[list[str]]:
-        """The overrides of each job of a multirun that was `given`; none where they are not known
-        before they run. Raises ConfigError."""
+        """Return the overrides of each job of a `given` multirun; none where they are unknown
+        before the jobs run. Raises ConfigError."""
         return hydra_private.sweep_jobs(given, self.values)
 
     def find_directory(self, key: str) -> Path:
-        """The directory that a key names, absolute. Raises ConfigError for one that cannot be
-        resolved."""
+        """Return the directory that a key names, absolute. Raises ConfigError for one that cannot
+        be resolved."""
         try:
             found = OmegaConf.select(self.values, key, throw_on_missing=True)
         except OmegaConfBaseException as error:
@@ -67,18 +67,18 @@ class Composed:
         return int(hydra_private.run_composed(self.values, name, directory, lambda _: task()))
 
     def to_yaml(self, package: str | None, *, resolve: bool) -> str:
-        """The values, or those of a package, as YAML."""
+        """Return the values, or those of a package, as YAML."""
         part = OmegaConf.select(self.values, package) if package else self.values
         return OmegaConf.to_yaml(part, resolve=resolve)
 
 
 def read_composition_of(hydra: DictConfig | HydraConf) -> Composition:
-    """The overrides and files that a job was composed of, as Hydra's part of its configuration
-    records them."""
+    """Return the overrides and files that a job was composed of, as Hydra's part of its
+    configuration records them."""
     sources = hydra.runtime.config_sources
     main = next((source.path for source in sources if source.provider == "main"), None)
     own = Path(main) if main and Path(main) != hydra_private.packaged_config_dir() else None
-    # As they were typed, interpolations unresolved.
+    # As typed, with interpolations unresolved.
     overrides: Any = OmegaConf.to_container(hydra.overrides, resolve=False)
     searched = [text for text in overrides["hydra"] if text.startswith("hydra.searchpath=")]
     name = str(hydra.job.config_name or Composition().config_name)

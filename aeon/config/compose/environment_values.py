@@ -1,4 +1,4 @@
-"""`${oc.env:NAME}` in a configuration: what it gives is masked in all files that a run leaves."""
+"""`${oc.env:NAME}` in a configuration: its values are masked in all files of a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from omegaconf.resolvers import oc
 from aeon.config.compose.resolvers import register_resolver
 from aeon.files.secret_forms import mask_value
 
-# Which model answers, and where what runs leave is: they are shown everywhere, and are no secrets.
+# The names of models and of stores are shown everywhere, and are not secrets.
 _SHOWN = frozenset({"model", "name"})
 
 
 def mask_environment_values() -> None:
-    """Have OmegaConf's `oc.env` mask each value that it takes from the environment."""
+    """Make OmegaConf's `oc.env` mask each value that it takes from the environment."""
     register_resolver("oc.env", _read_variable)
 
 

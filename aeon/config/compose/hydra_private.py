@@ -1,7 +1,7 @@
-"""The only module that knows Hydra's private parts: its state, its sources of files, its command
+"""The only module that uses Hydra's private parts: its state, its sources of files, its command
 line and its jobs.
 
-`make test-hydra-next` says what the next version of Hydra breaks here.
+`make test-hydra-next` reports what the next version of Hydra breaks here.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ CONFIG_NAME = "config"
 
 
 def packaged_config_dir() -> Path:
-    """The folder of the packaged configuration."""
+    """Return the folder of the packaged configuration."""
     return resource_root() / "conf"
 
 
 @contextmanager
 def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hydra]:
-    """Hydra initialised in a folder; afterwards it is in every respect as it was before. Raises
-    ConfigError within it for a file that cannot be read. `as_usual`: other processes, which are
-    given its state, can load it."""
+    """Initialise Hydra in a folder while the block lasts; its former state is restored afterwards.
+    Raises ConfigError within it for a file that cannot be read. `as_usual`: other processes that
+    receive its state can load it."""
     version = VersionBase.instance()
     backup = get_gh_backup()
     version_before = version.getbase()
-    # A person's own folder comes first, if there is one, then the packaged one.
+    # The user's own folder comes first, if there is one, then the packaged one.
     path = create_config_search_path(
         str((config_dir or packaged_config_dir()).expanduser().resolve())
     )
@@ -83,7 +83,7 @@ def _set_up(*, as_usual: bool = False) -> Iterator[None]:
     """Let Hydra read files by `_FileSource`, with the defaults of its own version; `as_usual`: by
     `_PinnedLoader`."""
     Plugins.instance()  # fills the registry of sources
-    if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
+    if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has only its own, and warns here
         setbase("1.3")
     reading = (
         _set(vars(hydra_main), "ConfigLoaderImpl", _PinnedLoader)
@@ -100,7 +100,7 @@ def _read_pinned_files() -> AbstractContextManager[None]:
 
 @contextmanager
 def _set(mapping: MutableMapping[str, Any], name: str, value: object) -> Iterator[None]:
-    """Another value for a name while the block lasts."""
+    """Replace the value of a name while the block lasts."""
     before = mapping[name]
     mapping[name] = value
     try:
@@ -110,14 +110,14 @@ def _set(mapping: MutableMapping[str, Any], name: str, value: object) -> Iterato
 
 
 def read_packaged(text: str) -> Any:
-    """The values of a packaged file. libyaml reads ten times as fast as OmegaConf, and a test holds
-    that no packaged file means something else by it."""
+    """Return the values of a packaged file. libyaml reads ten times as fast as OmegaConf, and a
+    test ensures that it reads every packaged file with the same meaning."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
 
 
 class _FileSource(FileConfigSource):
-    """Hydra's source of files, which reads what a person has trusted as it was then, and reports a
-    mistake in a file with its line."""
+    """Hydra's source of files, which reads the trusted version of a file, and reports a mistake in
+    a file with its line."""
 
     def load_config(self, config_path: str) -> ConfigResult:
         folder = Path(self.path)
@@ -140,8 +140,8 @@ class _FileSource(FileConfigSource):
 
 
 class _PinnedLoader(ConfigLoaderImpl):
-    """Hydra's loader, which takes with it, into the process that composes a job, the files that the
-    person has trusted: they are what was looked at there too."""
+    """Hydra's loader, which carries the trusted files into the process that composes a job: their
+    content is trusted there too."""
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         with _read_pinned_files():
@@ -157,7 +157,7 @@ class _PinnedLoader(ConfigLoaderImpl):
     ) -> DictConfig:
         for pinned in self._pinned:
             pin(pinned)
-        # What other processes are given of Hydra's state must know its own class alone.
+        # Hydra's state, which other processes receive, must refer to its own class alone.
         with _read_pinned_files():
             return super().load_sweep_config(master_config, sweep_overrides)
 
@@ -167,11 +167,12 @@ _merged: dict[tuple[str, ...], DictConfig] = {}
 
 
 def compose_values(of: Composition, overrides: Sequence[str], loader: ConfigLoader) -> DictConfig:
-    """What `hydra.compose` gives without Hydra's part; the packaged files of one choice of options
-    are merged once in a process, since they do not change.
+    """Return what `hydra.compose` returns without Hydra's part; the packaged files of one choice of
+    options are merged once in a process, since they do not change.
 
     Gain: a composition after the first takes 0.02 s of CPU instead of 0.13 s (rows of a batch and
-    jobs of a sweep have overrides of their own)."""
+    jobs of a sweep have overrides of their own).
+    """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     may_differ = any(_is_elsewhere(override) for override in parsed)
     if of.config_dir is not None or of.config_name != CONFIG_NAME or may_differ:
@@ -190,8 +191,8 @@ def compose_values(of: Composition, overrides: Sequence[str], loader: ConfigLoad
 
 
 class ConfigPart(NamedTuple):
-    """A file that a composition is made of: its path, its group (empty for the primary file), and
-    its values at their place in the whole."""
+    """A file of a composition: its path, its group (empty for the primary file), and its values at
+    their place in the whole."""
 
     path: Path
     group: str
@@ -199,8 +200,8 @@ class ConfigPart(NamedTuple):
 
 
 def load_parts(of: Composition, loader: ConfigLoader) -> list[ConfigPart]:
-    """The files of a composition but for Hydra's own, in the order in which they are merged. Raises
-    ConfigError."""
+    """Return the files of a composition without Hydra's own, in the order in which they are merged.
+    Raises ConfigError."""
     assert isinstance(loader, ConfigLoaderImpl)
     with hydra_errors():
         overrides = [text for text in of.overrides if not text.startswith("hydra.mode=")]
@@ -234,8 +235,7 @@ def _sets_value(override: Override, groups: Container[str]) -> bool:
 
 
 def show(given: argparse.Namespace, of: Composition) -> str:
-    """What Hydra prints for the flags that are `given`, of the composition that they show. Raises
-    ConfigError."""
+    """Return what Hydra prints for the `given` flags about the composition. Raises ConfigError."""
     from hydra._internal.utils import _run_hydra, get_args_parser
 
     own = of.config_dir
@@ -246,7 +246,7 @@ def show(given: argparse.Namespace, of: Composition) -> str:
     flags.config_dir = str(packaged_config_dir()) if own else None
     os.environ.setdefault("HYDRA_FULL_ERROR", "")
     shown = StringIO()
-    # Hydra leaves the program after its own help.
+    # Hydra exits the program after its own help.
     with (
         redirect_stdout(shown),
         suppress(SystemExit),
@@ -265,9 +265,9 @@ def show(given: argparse.Namespace, of: Composition) -> str:
 
 
 def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:
-    """Run a composed configuration as Hydra's job in `directory`; what `task` returns. It is not
-    composed again, which takes 0.14 s of CPU, and Hydra would print the overrides, task and all, of
-    one that cannot be."""
+    """Run a composed configuration as Hydra's job in `directory`, and return the result of `task`.
+    It is not composed again: that takes 0.14 s of CPU, and on an error Hydra would print the
+    overrides, the task too."""
     from hydra._internal.callbacks import Callbacks
     from hydra.core.utils import configure_log, run_job
     from hydra.types import HydraContext
@@ -297,7 +297,7 @@ def start_multirun(
         if launcher is not None:
             plugins = Plugins.instance()
             plugins.register(launcher)
-            # Hydra 1.3 takes plugins from packages of its own alone.
+            # Hydra 1.3 accepts plugins only from its own packages.
             vars(plugins)["is_in_toplevel_plugins_module"] = lambda _: True
         try:
             made.multirun(of.config_name, task, list(of.overrides))
@@ -306,13 +306,14 @@ def start_multirun(
 
 
 def name_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
-    """What tells a job from the others of its multirun: its overrides but for Hydra's own."""
+    """Return the overrides that distinguish a job of a multirun: its overrides without Hydra's own."""
     return tuple(text.lstrip("+") for text in overrides if not re.match(r"[+~]*hydra[./]", text))
 
 
 def sweep_jobs(of: Composition, cfg: DictConfig) -> list[list[str]]:
-    """The overrides of each job of a composed sweep, in Hydra's order; none where another sweeper
-    than Hydra's own draws values as it goes. Raises ConfigError for what cannot be read."""
+    """Return the overrides of each job of a composed sweep, in Hydra's order; none where another
+    sweeper than Hydra's own draws values as it goes. Raises ConfigError for overrides that cannot
+    be read."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
     if cfg.hydra.sweeper.get("_target_") != f"{BasicSweeper.__module__}.BasicSweeper":

@@ -1,5 +1,5 @@
-"""Hydra's launcher of jobs side by side in threads of this process, for whichever sweeper plans
-them, and a job as Hydra has composed it."""
+"""Hydra's launcher of parallel jobs in threads of this process, for any sweeper, and a job as Hydra
+has composed it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from aeon.config.compose.literal import Composition, RecordedSettings
 @dataclass(frozen=True, slots=True)
 class SweptJob:
     """One job of a multirun, as Hydra composed its `values`; `hydra` is Hydra's own part of them,
-    and `callbacks` are what it calls in the process of its launcher."""
+    and `callbacks` are those that Hydra calls in the process of its launcher."""
 
     values: DictConfig
     hydra: Any
@@ -34,7 +34,7 @@ class SweptJob:
 
     @classmethod
     def in_process(cls, values: DictConfig, recorded: RecordedSettings | None) -> SweptJob:
-        """The job that Hydra has set up this process for."""
+        """Return the job that Hydra has set up this process for."""
         hydra = HydraConfig.get()
         return cls(values, hydra, replace(read_composition_of(hydra), recorded=recorded))
 
@@ -45,7 +45,7 @@ class SweptJob:
 
     @property
     def overrides(self) -> list[str]:
-        """The overrides that it was given, Hydra's own apart."""
+        """Its overrides, without Hydra's own."""
         return list(self.hydra.overrides.task)
 
     @property
@@ -64,15 +64,15 @@ class SweptJob:
         return Composed(self.values, self.composition)
 
     def complete(self) -> SweptJob:
-        """The job with its fallbacks, and on the recorded settings. Raises ConfigError."""
+        """Return the job with its fallbacks, on top of the recorded settings. Raises ConfigError."""
         return replace(self, values=complete(self.values, self.composition))
 
     def begin(self) -> None:
-        """Tell Hydra's callbacks that it begins."""
+        """Notify Hydra's callbacks that it begins."""
         self.callbacks.on_job_start(config=self.values, task_function=self.complete)
 
     def end(self, value: float | None) -> None:
-        """Tell Hydra's callbacks its value for the sweeper."""
+        """Notify Hydra's callbacks of its value for the sweeper."""
         ended = _job_return(self.overrides, value)
         self.callbacks.on_job_end(config=self.values, job_return=ended)
 
@@ -94,7 +94,7 @@ class SweptJob:
 
 @dataclass(frozen=True, slots=True)
 class _InThreads:
-    """What Hydra hands to the launcher as the task: `carry_out` runs jobs and gives the value of
+    """The task that Hydra hands to the launcher: `carry_out` runs jobs and returns the value of
     each that began, by its number."""
 
     carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
@@ -104,20 +104,19 @@ class _InThreads:
 def start_threads(
     of: Composition, carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
 ) -> None:
-    """Hand a multirun over to Hydra, whose jobs `carry_out` runs in this process. Raises
-    ConfigError."""
+    """Hand a multirun over to Hydra; `carry_out` runs its jobs in this process. Raises ConfigError."""
     task: Any = _InThreads(carry_out, of)
     hydra_private.start_multirun(of, task, Threads)
 
 
 class Threads(Launcher):
-    """Composes each job once, in the main thread, as there is room for it. What a process has once,
-    as Hydra's own state, is not changed."""
+    """Composes each job once, in the main thread, when there is room for it. Process-wide state,
+    such as Hydra's own, is not changed."""
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Take what Hydra gives a launcher."""
+        """Store Hydra's arguments to a launcher."""
         self._context = hydra_context
         self._config = config
         self._task = cast(_InThreads, task_function)
@@ -149,7 +148,7 @@ class Threads(Launcher):
 
 
 def _job_return(overrides: Sequence[str], value: object) -> JobReturn:
-    """What Hydra is given of a job."""
+    """Return a job's result in Hydra's form."""
     made = JobReturn(overrides=overrides, working_dir=str(Path.cwd()), status=JobStatus.COMPLETED)
     made.return_value = value
     return made

@@ -1,8 +1,8 @@
-"""Overrides, and free text as one: quoted so that Hydra gives it back byte for byte.
+"""Overrides, and free text as overrides: quoted so that Hydra returns it byte for byte.
 
-Hydra's grammar reads commas, quotes, brackets and `${...}` in a bare value. For keys that hold
+Hydra's grammar interprets commas, quotes, brackets and `${...}` in a bare value. For keys that hold
 plain words the text is literal: `task`, `inputs.NAME`, `convergence.criteria.NAME`,
-`memory.entries.NAME`. The patterns of `tools.approval` are no keys to that grammar either, but may
+`memory.entries.NAME`. The patterns of `tools.approval` are not keys in that grammar either, but may
 be keys of a mapping that is a value.
 """
 
@@ -30,11 +30,12 @@ _NAMED_ENTRY = re.compile(
 
 
 def quote(text: str, *, interpolated: bool = False) -> str:
-    """The text as one single-quoted value of Hydra's grammar, its interpolations in force if it is
-    `interpolated`.
+    """Return the text as one single-quoted value of Hydra's grammar; with `interpolated` its
+    interpolations stay in force.
 
     Backslashes before a quote, an interpolation or the end are doubled; quote and interpolation get
-    one more."""
+    one more.
+    """
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     if not interpolated:
         escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
@@ -42,8 +43,8 @@ def quote(text: str, *, interpolated: bool = False) -> str:
 
 
 def format_value(value: object, *, interpolated: bool = False) -> str:
-    """A plain value in Hydra's grammar, its texts quoted, their interpolations in force if it is
-    `interpolated`."""
+    """Return a plain value in Hydra's grammar, its texts quoted; with `interpolated` their
+    interpolations stay in force."""
     if isinstance(value, dict):
         items = (
             f"{name}: {format_value(item, interpolated=interpolated)}"
@@ -60,18 +61,16 @@ def format_value(value: object, *, interpolated: bool = False) -> str:
 
 
 def is_literal(key: str) -> bool:
-    """Whether the texts of a key are taken as they are, without interpolations."""
+    """Check whether the texts of a key are literal, without interpolations."""
     return _LITERAL.fullmatch(f"{key}=") is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSettings:
     """The settings of a run that is resumed or replayed, as data. `named` is the override that
-    names the run, `missing` are keys that were set and are not recorded, `unknown` those that this
-    version does not have and that are left out. `provider` is the kind that the provider was
-    settled to, and its name. `today` are the keys of the overrides that come after these settings,
-    None for all of them.
-    """
+    names the run, `missing` are keys that were set but not recorded, `unknown` those that this
+    version does not have and ignores. `provider` is the kind of the settled provider, and its name.
+    `today` are the keys of the overrides that come after these settings, None for all of them."""
 
     named: str
     settings: Mapping[str, Any]
@@ -81,12 +80,12 @@ class RecordedSettings:
     today: frozenset[str] | None = None
 
     def is_before(self, key: str) -> bool:
-        """Whether an override of this key comes after these settings."""
+        """Check whether an override of this key comes after these settings."""
         return self.today is None or key in self.today
 
     def is_provider(self, given: Mapping[str, Any]) -> bool:
-        """Whether a provider's settings are of the one that was recorded: what was set for another
-        one, its address above all, is not for this one and its key."""
+        """Check whether a provider's settings are those of the recorded provider: settings of
+        another one, its address above all, must not apply to this one and its key."""
         kind, name = self.provider
         before = self.settings.get("provider") or {}
         if given.get("kind") not in (kind, before.get("kind")):
@@ -96,9 +95,9 @@ class RecordedSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a
-    primary file; and the settings of a run, which the overrides come after. `jobs` are those of a
-    multirun that goes on: the overrides that only each of them has, and its settings."""
+    """The sources of a configuration: overrides, free text quoted, the user's own folder, a primary
+    file; and the settings of a run, which the overrides come after. `jobs` are those of a resumed
+    multirun: the overrides that only each of them has, and its settings."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
@@ -107,24 +106,24 @@ class Composition:
     jobs: tuple[tuple[tuple[str, ...], RecordedSettings], ...] = ()
 
     def with_overrides(self, overrides: Iterable[str]) -> Composition:
-        """The same with other overrides."""
+        """Return a copy with other overrides."""
         return replace(self, overrides=tuple(overrides))
 
     def find_recorded(self, number: int) -> RecordedSettings | None:
-        """The recorded settings that the job of this number starts from, if there are any."""
+        """Return the recorded settings that the job of this number starts from, if there are any."""
         return self.jobs[number][1] if self.jobs else self.recorded
 
 
 def key_of(override: str) -> str:
-    """The key or group of an override, without what adds, deletes or moves it."""
+    """Return the key or group of an override, without prefixes and packages."""
     return override.lstrip("+~").partition("=")[0].partition("@")[0]
 
 
 def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
-    """An override with its free text, as `read` gives it for a key and a text, quoted; another
-    argument unchanged. A named entry and a pattern of `tools.approval` are added or replaced
-    (`++`), whether or not they are there. The URL of a store may hold what that grammar reads as
-    something else."""
+    """Return an override with its free text, as `read` returns it for a key and a text, quoted;
+    another argument unchanged. A named entry and a pattern of `tools.approval` are added or
+    replaced (`++`), whether or not they exist. The URL of a store is quoted too, since Hydra's
+    grammar may misread it."""
     if approval := _APPROVAL.fullmatch(argument):
         pattern = approval["pattern"]
         policies = approval["policies"].split(",")

@@ -1,5 +1,5 @@
-"""Configuration problems as messages a person can act on: where, what was given, what is allowed,
-what was meant."""
+"""Turns configuration problems into messages to act on: the place, the given value, the allowed
+ones, the likely intention."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OVERRIDES = (
 )
 _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
 
-# What a person typed as an address may hold a password or a key.
+# A typed address may hold a password or a key.
 _ADDRESS = re.compile(r"https?://[^\s'\"]+", re.IGNORECASE)
 
 HYDRA_ERRORS = (
@@ -40,12 +40,12 @@ HYDRA_ERRORS = (
 )
 NOT_A_KEY = re.compile(
     r"Could not override '([^']+)'"
-)  # what Hydra says of an override of a key that is not there
+)  # Hydra's message for an override of an unknown key
 
 
 @contextmanager
 def hydra_errors() -> Iterator[None]:
-    """Hydra's errors as ConfigError."""
+    """Convert Hydra's errors to ConfigError."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
@@ -53,7 +53,8 @@ def hydra_errors() -> Iterator[None]:
 
 
 def settings_error(error: PydanticError, root: type[BaseModel], values: JsonMapping) -> ConfigError:
-    """One ConfigError that lists everything pydantic found, in the order of the configuration."""
+    """Return one ConfigError that lists everything pydantic found, in the order of the
+    configuration."""
     lines = [_describe(mistake, root) for mistake in explain(error, values, root)]
     title = (
         "The configuration has a problem"
@@ -80,7 +81,7 @@ _SUGGESTION = re.compile(r"did you mean `[^`]*`\? ")
 
 
 def _explain_missing_option(file: str, options: Sequence[str]) -> ConfigError:
-    """The error for a file of a group that is not there; `options` are those that are."""
+    """Return the error for a missing file of a group; `options` are the existing ones."""
     group, _, option = file.rpartition("/")
     if extra := _EXTRAS.get(f"{group}={option}"):
         problem = f"{group}={option}: needs the extra {extra}, which is not installed"
@@ -92,7 +93,7 @@ def _explain_missing_option(file: str, options: Sequence[str]) -> ConfigError:
 
 
 def composition_error(error: Exception, overrides: Sequence[str] = ()) -> ConfigError:
-    """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
+    """Return the ConfigError for an error with which Hydra ends a composition of `overrides`."""
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
     if isinstance(error, RecursionError):
@@ -105,10 +106,10 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
 def _describe_error(error: Exception, overrides: Sequence[str]) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     if isinstance(error, OverrideParseException):
-        # The lexer's line is a class's name, and the override again.
+        # The lexer's line has only a class name, and the override again.
         why = "" if lines[0].startswith("Lexer") else f" ({lines[0]})"
         return f"{error.override}: this override cannot be read{why}"
-    if type(error) is ValueError:  # Hydra does not say of which group
+    if type(error) is ValueError:  # Hydra does not name the group
         groups = (text for text in overrides if "." not in key_of(text))
         return f"{', '.join(groups)}: {error}"
     text = "\n".join(line for line in lines if line and not line.startswith(_ADVICE_OF_HYDRA))
@@ -121,8 +122,8 @@ def _shorten_addresses(text: str) -> str:
 
 
 def list_known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every dotted key of the settings, groups included; `*` stands for the names that a person
-    chooses."""
+    """Yield every dotted key of the settings, groups included; `*` stands for names chosen by the
+    user."""
     for name, field in root.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         yield path
@@ -131,8 +132,8 @@ def list_known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def _suggest_key(unknown: str, problem: str, root: type[BaseModel]) -> str:
-    """`problem` with the nearest keys by their last part: exact ones go before what it suggests
-    itself."""
+    """Add to `problem` the nearest keys by their last part; exact matches replace its own
+    suggestion."""
     known = [
         key for key in dict.fromkeys(list_known_paths(root)) if "*" not in key and key != unknown
     ]

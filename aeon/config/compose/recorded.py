@@ -1,4 +1,4 @@
-"""Settings as data: what a run records of them, and what of a recording this version knows."""
+"""Settings as data: the recorded part of them, and the part of a recording that this version knows."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ FILLED_FROM: Mapping[Key, Key] = {
     ("memory", "entries_file"): ("memory", "entries"),
     ("answer", "schema"): ("answer", "json_schema"),
 }
-"""The keys that name a file whose content is taken into the settings, and where it is then."""
+"""The keys that name a file whose content is copied into the settings, and the key it goes to."""
 
 
 def record(settings: BaseModel) -> tuple[JsonObject, tuple[str, ...]]:
-    """The settings as values of JSON, without task and inputs, which are recorded apart; and the
-    keys of those left out since they hold a secret. Paths are absolute; what files said is recorded
-    in place of their names."""
+    """Return the settings as JSON values, without task and inputs, which are recorded apart; and
+    the keys of those left out because they hold a secret. Paths are absolute; the content of files
+    is recorded in place of their names."""
     values = _as_data(settings.model_dump(by_alias=True, exclude=set(RECORDED_APART)))
     for key in FILLED_FROM:
         put(values, key, None)
     provider = values["provider"]
     if provider["model"] == provider.get("adapter"):
-        del provider["model"]  # a class that is given another time gives its own name
+        del provider["model"]  # a class given later has its own name
     secret = [key for key, value in leaves(values) if _holds_secret(key[-1], value)]
     for key in secret:
         remove(values, key)
@@ -62,8 +62,8 @@ def record(settings: BaseModel) -> tuple[JsonObject, tuple[str, ...]]:
 def check_known(
     recorded: JsonMapping, model: type[BaseModel], where: str
 ) -> tuple[JsonObject, tuple[str, ...]]:
-    """Recorded settings without the keys that this version's `model` does not have, and those keys.
-    Raises ConfigError for values that it does not allow; `where` they stand."""
+    """Return recorded settings without the keys that this version's `model` does not have, and
+    those keys. Raises ConfigError for values that it does not allow; `where` is their place."""
     ours = {name: part for name, part in recorded.items() if name not in RECORDED_APART}
     known = _as_data(ours)
     try:
@@ -71,7 +71,7 @@ def check_known(
     except pydantic.ValidationError as error:
         mistakes = list(explain(error, known, model))
         if wrong := [one for one in mistakes if one.kind != "extra_forbidden"]:
-            hint = "Another version of Aeon may have written it: `versions` in it says which."
+            hint = "Another version of Aeon may have written it: see `versions` in it."
             raise ConfigError(f"{where}: settings.{wrong[0].sentence()}", hint=hint) from None
         unknown = [tuple(map(str, one.place)) for one in mistakes]
         for key in unknown:
@@ -83,8 +83,8 @@ def check_known(
 def find_new(
     settings: BaseModel, recorded: JsonMapping, missing: Collection[str]
 ) -> tuple[str, ...]:
-    """The keys of settings that an earlier version recorded without, so that their default holds;
-    those of `missing` were left out on purpose."""
+    """Return the keys of settings that an earlier version did not record, so that their defaults
+    apply; those of `missing` were left out on purpose."""
     before = dict(leaves(recorded))
     now, _ = record(settings)
     same = {name: part for name, part in now.items() if _is_of_one_kind(part, recorded.get(name))}
@@ -93,7 +93,7 @@ def find_new(
 
 
 def _is_of_one_kind(now: object, before: object) -> bool:
-    """Whether a group is of the kind that it was: another kind has other keys."""
+    """Check whether a group still has its recorded kind: another kind has other keys."""
     if isinstance(now, Mapping) and isinstance(before, Mapping):
         return bool(now.get("kind") == before.get("kind"))
     return True
@@ -104,7 +104,7 @@ def _has_siblings(key: Key, others: Iterable[Key]) -> bool:
 
 
 def leaves(values: JsonMapping, above: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Every value within values that is no mapping, or an empty one, by its key."""
+    """Yield every nested value that is not a mapping, or an empty one, with its key."""
     for name, value in values.items():
         key = (*above, str(name))
         if isinstance(value, Mapping) and value:
@@ -114,7 +114,7 @@ def leaves(values: JsonMapping, above: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def put(values: JsonObject, key: Key, value: object) -> None:
-    """Set the value at a key, mappings above it made where there are none."""
+    """Set the value at a key, creating missing mappings above it."""
     for name in key[:-1]:
         inner = values.get(name)
         values[name] = inner if isinstance(inner, dict) else {}
@@ -123,7 +123,7 @@ def put(values: JsonObject, key: Key, value: object) -> None:
 
 
 def remove(values: JsonObject, key: Key) -> None:
-    """Delete what is at a key, if it is there."""
+    """Delete the value at a key, if it exists."""
     *above, last = key
     for name in above:
         inner = values.get(name)
@@ -146,8 +146,8 @@ def _as_data(value: object) -> Any:
 
 
 def _holds_secret(name: str, value: object) -> bool:
-    """Whether a value came from the environment as a secret, or is an address that may not be shown
-    whole."""
+    """Check whether a value came from the environment as a secret, or is an address that may not be
+    shown in full."""
     if isinstance(value, str):
         is_address = name == "base_url"
         return mask_text(value) != value or (is_address and show_address(value) != value)

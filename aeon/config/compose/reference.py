@@ -1,5 +1,5 @@
-"""What the configuration files offer: groups, options and keys with their comments, read without
-composing anything."""
+"""The contents of the configuration files: groups, options and keys with their comments, read
+without composing anything."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _BASIC = "(basic)"
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A key of a configuration file: its dotted path, its default as written there, the comment on
-    it, and whether it is marked as one of the few that suffice for most work."""
+    """A key of a configuration file: its dotted path, its default as written there, its comment,
+    and whether it is marked as one of the few that suffice for most work."""
 
     path: str
     default: Any
@@ -31,8 +31,8 @@ class KeyEntry:
 
 
 def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
-    """Every group with its options, by name, in the packaged configuration and in folders of a
-    person's own."""
+    """Return every group with its options, by name, in the packaged configuration and in the user's
+    own folders."""
     files = sorted(
         {
             (path.parent.name, path.stem)
@@ -45,8 +45,8 @@ def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
 
 
 def entries_of(group: str, own: Sequence[Path] = ()) -> list[KeyEntry]:
-    """The keys of a group, from each of its options: the one that is chosen by default first, then
-    what that one is based on, then the others by name."""
+    """Return the keys of a group, from each of its options: the default option first, then the
+    options it is based on, then the others by name."""
     first = _list_first_options(group)
     files = [path for folder in _folders(own) for path in (folder / group).glob("*.yaml")]
 
@@ -58,7 +58,7 @@ def entries_of(group: str, own: Sequence[Path] = ()) -> list[KeyEntry]:
 
 
 def _list_first_options(group: str) -> list[str]:
-    """The options of a group that are chosen by default, then what those are based on."""
+    """Return the default options of a group, then the options that those are based on."""
     conf = resource_root() / "conf"
     chosen: list[str] = []
     for part in _defaults(conf / "config.yaml"):
@@ -72,13 +72,13 @@ def _list_first_options(group: str) -> list[str]:
 
 
 def top_entries(own: Sequence[Path] = ()) -> list[KeyEntry]:
-    """The keys that belong to no group."""
+    """Return the keys that belong to no group."""
     return [entry for folder in _folders(own) for entry in _entries(folder / "config.yaml", "")]
 
 
 def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
-    """ConfigError when a person's own folder of configuration is not there, or holds nothing that
-    is looked for; it names the folder that was meant, if there is one."""
+    """Raise ConfigError when the user's own configuration folder does not exist, or holds no
+    configuration; the message names the likely folder, if there is one."""
     if config_dir is None:
         return
     folder = Path(config_dir).expanduser()
@@ -90,13 +90,13 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
     packaged = {*groups(), "hydra"}
 
     def is_usable(place: Path) -> bool:
-        # Any folder of YAML files looks like a group: the one that was meant has a group of Aeon's.
+        # Any folder of YAML files looks like a group: the right one has one of Aeon's groups.
         names = {path.parent.name for path in place.glob("*/*.yaml")}
         return (place / f"{config_name}.yaml").is_file() or bool(names & packaged)
 
     meant = find_meant(folder, "conf", is_usable)
     raise ConfigError(
-        f"--config-dir {config_dir}: it holds no configuration "
+        f"--config-dir {config_dir}: holds no configuration "
         f"({config_name}.yaml, or GROUP/OPTION.yaml)",
         hint=f"Did you mean --config-dir {meant}?" if meant else copy_hint,
     )
@@ -137,7 +137,7 @@ def _entries(path: Path, group: str) -> Iterator[KeyEntry]:
 def _places(
     values: Mapping[Any, Any], around: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every key in values, with the keys around it, before those in its own value."""
+    """Yield every key in values, with the keys around it, before those in its own value."""
     for key, value in values.items():
         place = (*around, str(key))
         yield place, value

@@ -14,6 +14,6 @@ _register: Any = OmegaConf.register_resolver if _is_new else OmegaConf.register_
 
 
 def register_resolver(name: str, resolve: Callable[..., Any]) -> None:
-    """Have `${name:...}` in a configuration give what `resolve` returns, whatever it gave
-    before."""
+    """Make `${name:...}` in a configuration return the result of `resolve`, replacing an earlier
+    one."""
     _register(name, resolve, replace=True)

@@ -1,4 +1,4 @@
-"""Where the value of a key comes from: every file and override that sets it."""
+"""Finds the source of a key's value: every file and override that sets it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from aeon.files.located_yaml import LocatedYaml
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What sets a key: a file and its line, the recorded settings of a run, or an override, as
-    `place`; the `value` that it gives as JSON, unresolved; and the override that chose the file."""
+    """A source that sets a key: a file and its line, the recorded settings of a run, or an
+    override, as `place`; its `value` as JSON, unresolved; and the override that chose the file."""
 
     place: str
     value: str
@@ -28,9 +28,9 @@ class Source:
 
 
 def find_sources(of: Composition, key: str) -> tuple[str, list[Source]]:
-    """The value of a key in a composition, as JSON, and what sets it, in the order in which it is
-    merged: the last is in force. Raises ConfigError for a key that there is not, and for what
-    cannot be composed."""
+    """Return the value of a key in a composition, as JSON, and its sources, in the order in which
+    they are merged: the last is in force. Raises ConfigError for an unknown key, and for a
+    composition that fails."""
     values = compose(of).values
     names = key.split(".")
     value = _select(OmegaConf.to_container(values, resolve=False), names)
@@ -78,7 +78,7 @@ def _find_in_files(
 
 
 def _find_place(path: Path, names: Sequence[str]) -> str:
-    """The file, with the line where the key stands, whatever package its values are put into."""
+    """Return the file, with the line of the key, whatever package its values belong to."""
     located = LocatedYaml(path)
     for start in range(len(names)):
         if _select(located.value, names[start:]) is not _ABSENT:

@@ -1,5 +1,4 @@
-"""Recorded settings with today's overrides after them, so that of two values for a key today's
-counts."""
+"""Merges recorded settings with today's overrides, which take precedence."""
 
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ def take_over(
     groups: Collection[str],
     compose_without: Callable[[Sequence[str]], DictConfig],
 ) -> DictConfig:
-    """What today's `overrides` composed to, on the recorded settings. A value of today counts for
-    its key. An option of today counts for its whole group, and for what it changes elsewhere: what
-    differs from the configuration that `compose_without` gives for the other overrides. Raises
-    ConfigError for what is to be given again."""
+    """Merge the composition of today's `overrides` with the recorded settings. A value of today
+    takes precedence for its key. An option of today takes precedence for its whole group, and for
+    its changes elsewhere: the differences from the configuration that `compose_without` returns for
+    the other overrides. Raises ConfigError for settings that have to be given again."""
     today = _plain(cfg)
     given = [one for one in overrides if recorded.is_before(one.key_or_group)]
     choices = [one for one in given if _is_choice(one, groups)]
@@ -39,8 +38,8 @@ def take_over(
         lines = [one.input_line or "" for one in overrides if one not in choices]
         changed = _find_differing(_plain(compose_without(lines)), today)
     replaced = {one.key_or_group for one in choices}
-    # What an option changes in other groups counts by the key, but for another provider: it is
-    # another server.
+    # An option's changes in other groups count by the key, except another provider: that is another
+    # server.
     replaced |= {_PROVIDER} if changed & _WHICH_PROVIDER else set()
     merged = _escape(recorded.settings)
     if _PROVIDER in replaced and recorded.is_provider(today[_PROVIDER]):
@@ -54,7 +53,7 @@ def take_over(
 
 
 def _find_given(overrides: Iterable[Override], choices: Collection[Override]) -> set[Key]:
-    """The keys that overrides of values set, and those that are filled from the files that these
+    """Return the keys that overrides of values set, and those filled from the files that these
     name."""
     ours = (one for one in overrides if one not in choices and not one.is_hydra_override())
     given = {key for one in ours for key in _list_keys(one)}
@@ -62,10 +61,10 @@ def _find_given(overrides: Iterable[Override], choices: Collection[Override]) ->
 
 
 def _take_same_provider(recorded: JsonObject, today: JsonMapping, changed: set[Key]) -> set[Key]:
-    """Where today's option is of the recorded provider: what is changed nevertheless."""
+    """Return the changed keys where today's option names the recorded provider."""
     if recorded.get("kind") == today["kind"]:
         return {key for key in changed if key[0] != _PROVIDER}
-    # `provider=auto` has keys that the provider it was settled to does not have.
+    # `provider=auto` has keys that the settled provider does not have.
     for name in recorded.keys() - today.keys():
         del recorded[name]
     return changed
@@ -107,7 +106,8 @@ def _require_missing(
     today: JsonObject,
     replaced: Collection[str],
 ) -> None:
-    """What was not recorded must have a value today, from an override or from a file."""
+    """Raise ConfigError where a setting that was not recorded has no value today, from an override
+    or a file."""
     for name in recorded.missing:
         key = tuple(name.split("."))
         if key[0] in replaced:
@@ -135,7 +135,7 @@ def _plain(cfg: DictConfig) -> JsonObject:
 
 
 def _escape(value: object) -> Any:
-    """A value as it was recorded: what looks like an interpolation in it is text."""
+    """Return a value with its recorded meaning: interpolations in it are plain text."""
     if isinstance(value, str):
         return _INTERPOLATION.sub(r"\1\1\\${", value)
     if isinstance(value, Mapping):
