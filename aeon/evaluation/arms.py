@@ -19,22 +19,22 @@ DEFAULT_ARMS: Mapping[str, Sequence[str]] = {
     "single": ("mode=single",),
     "adaptive": ("mode=adaptive",),
 }
-"""What is measured where no arms are named."""
+"""The arms measured where none are named."""
 _NOT_OF_ARMS = {
-    "store": "arms share no answers, so that the cost of each is its own",
-    "batch": "it says how the rows of all arms are run",
+    "store": "arms share no answers, so that each has its full cost",
+    "batch": "it applies to the rows of all arms",
     "arms": "an arm has no arms",
-    "sweep": "a measurement is no sweep",
-    "resume": "a measurement goes on by itself, from its folder",
-    "trust": "it is said once, for all arms",
+    "sweep": "a measurement is not a sweep",
+    "resume": "a measurement resumes by itself, from its folder",
+    "trust": "it is given once, for all arms",
     "task": "the rows of the dataset give it",
     "task_file": "the rows of the dataset give it",
 }
 
 
 class AnswerName(NamedTuple):
-    """Which answer a line of the results holds: the arm's, the how-manieth from 1, to which row of
-    the dataset."""
+    """The name of one answer in the results: its arm, its number from 1, and its row of the
+    dataset."""
 
     arm: str
     repeat: int
@@ -42,15 +42,15 @@ class AnswerName(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id of its row among the rows that are run."""
+        """The id of its row among the rows to run."""
         return f"{self.arm}/{self.repeat}/{self.row}"
 
 
 @dataclass(frozen=True, slots=True)
 class ArmRows(Dataset):
-    """Each row of a dataset for each arm and repeat, those of one row after each other, so that a
-    measurement that is stopped has compared the rows that it has run. `samples` are those of arms
-    that are not as their settings say."""
+    """Each row of a dataset for each arm and repeat, grouped by row, so that a stopped measurement
+    has compared the rows that it has run. `samples` are those of arms that depart from their
+    settings."""
 
     arms: tuple[Arm, ...]
     repeat: int
@@ -67,7 +67,7 @@ class ArmRows(Dataset):
         samples: Mapping[str, ArmSamples] | None = None,
         shard: tuple[int, int] = (1, 1),
     ) -> ArmRows:
-        """The rows of a dataset that was opened, or of a shard of it."""
+        """Return the rows of an open dataset, or of a shard of it."""
         count = dataset.count * len(arms) * repeat
         given = dataset.path, dataset.columns, dataset.common, count, dataset.state
         return cls(*given, tuple(arms), repeat, samples or {}, shard)
@@ -85,13 +85,13 @@ class ArmRows(Dataset):
 
 
 def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:
-    """Of the rows of a dataset every n-th from the i-th on, for a shard (i, n)."""
+    """Return every n-th row of a dataset from the i-th on, for a shard (i, n)."""
     first, every = shard
     return (row for row in rows if (row.number - first) % every == 0)
 
 
 def list_arms(given: Mapping[str, Sequence[str]]) -> list[Arm]:
-    """The arms of a configuration. Raises ConfigError for what an arm may not set."""
+    """Return the arms of a configuration. Raises ConfigError for settings that an arm may not have."""
     arms = []
     for name, texts in (given or DEFAULT_ARMS).items():
         overrides = tuple(map(quote_override, texts))
@@ -102,7 +102,7 @@ def list_arms(given: Mapping[str, Sequence[str]]) -> list[Arm]:
 
 @contextmanager
 def name_arm(arm: Arm) -> Iterator[None]:
-    """Errors of the configuration in the block are those of an arm."""
+    """Name the arm in configuration errors raised by the block."""
     try:
         yield
     except ConfigError as error:
@@ -110,7 +110,8 @@ def name_arm(arm: Arm) -> Iterator[None]:
 
 
 def open_arms(arms: Sequence[Arm], runner: RowRunner) -> list[tuple[Arm, Aeon]]:
-    """The arms, each with the Aeon that runs it. Raises ConfigError for one that cannot be run."""
+    """Return the arms, each with the Aeon that runs it. Raises ConfigError for one that cannot be
+    run."""
     opened = []
     for arm in arms:
         with name_arm(arm):
@@ -121,12 +122,12 @@ def open_arms(arms: Sequence[Arm], runner: RowRunner) -> list[tuple[Arm, Aeon]]:
 
 def _check(name: str, overrides: Sequence[str]) -> None:
     if "/" in name:
-        raise ConfigError(f"arms.{name}: the name of an arm has no /")
+        raise ConfigError(f"arms.{name}: the name of an arm may not contain /")
     for text in overrides:
         key = key_of(text)
         if "=" not in text and not text.startswith("~"):
             raise ConfigError(
-                f"arms.{name}: {text}: this is no override (key=value or group=option)",
+                f"arms.{name}: {text}: this is not an override (key=value or group=option)",
                 hint="An arm is a list of quoted texts: "
                 '\'arms.eight=["mode=single","execution.samples=8"]\'',
             )

@@ -1,4 +1,4 @@
-"""An earlier measurement as the line that a later one may not fall below."""
+"""An earlier measurement as the baseline that a later one may not fall below."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from aeon.report.words import count_noun
 
 
 def read_baseline(path: Path, arm: str, dataset: Dataset, repeat: int) -> Measurement:
-    """An earlier `eval.json`. Raises ConfigError for a file that is none, that has not the arm,
-    none of the rows, or another number of answers to each, before anything is paid."""
+    """Read an earlier `eval.json`. Raises ConfigError before any paid call for any other file, and
+    for one without the arm, without any of the rows, or with another number of answers to each."""
     baseline = _read(path)
     names = [one.name for one in baseline.arms]
     if arm not in names:
@@ -33,7 +33,7 @@ def read_baseline(path: Path, arm: str, dataset: Dataset, repeat: int) -> Measur
     asked = {row.id: row.asked for row in baseline.rows}
     if not any(asked.get(row.id) == digest_row(row) for row in dataset.rows()):
         raise ConfigError(
-            f"baseline={path}: it has none of the rows of this dataset as they are now",
+            f"baseline={path}: it has none of the present rows of this dataset",
             hint="Give the dataset that it was measured on, or bless=true.",
         )
     return baseline
@@ -45,22 +45,21 @@ def _read(path: Path) -> Measurement:
     except FileNotFoundError:
         raise ConfigError(
             f"baseline={path}: there is no such file",
-            hint="bless=true writes it, from what this measurement comes to.",
+            hint="bless=true writes it from this measurement.",
         ) from None
     except OSError as error:
         raise ConfigError(f"baseline={path}: {error.strerror or error}") from None
     except ValidationError:
         raise ConfigError(
-            f"baseline={path}: this is no eval.json of this version",
-            hint="bless=true writes it anew, from what this measurement comes to.",
+            f"baseline={path}: this is not an eval.json of this version",
+            hint="bless=true replaces it by this measurement.",
         ) from None
 
 
 def compare_with_baseline(
     evaluation: Measurement, baseline: Measurement, name: str
 ) -> BaselineComparison:
-    """The arm that is judged against the same rows of an earlier measurement, which is called
-    `name`."""
+    """Compare the judged arm with the same rows of an earlier measurement, called `name`."""
     arm = evaluation.judged
     before = {row.id: row for row in baseline.rows}
     same = [

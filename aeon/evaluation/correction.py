@@ -1,5 +1,4 @@
-"""Judged pass rates, corrected by what is known of the judge's errors. Pure functions of the
-standard library."""
+"""Corrects judged pass rates for the judge's known errors. Pure functions of the standard library."""
 
 from __future__ import annotations
 
@@ -11,18 +10,18 @@ from aeon.evaluation.statistics import CRITICAL, Interval
 
 
 class CorrectedRate(Value):
-    """The share of answers that are good, by the share that a judge lets pass and by how often it
-    is right."""
+    """The share of good answers, derived from the share that a judge lets pass and from how often
+    it is right."""
 
     share: float
     interval: Interval
 
 
 def correct_rate(judged: float, trials: float, calibration: Calibration) -> CorrectedRate | None:
-    """The share of good answers where a judge lets the share `judged` of so many `trials` pass:
-    (p + q0 - 1) / (q0 + q1 - 1), with q0 its specificity and q1 its sensitivity (Rogan and Gladen),
+    """Return the share of good answers where a judge lets the share `judged` of `trials` pass: (p +
+    q0 - 1) / (q0 + q1 - 1), with q0 its specificity and q1 its sensitivity (Rogan and Gladen),
     within [0, 1]. The interval allows for the uncertainty of all three, each moved a little towards
-    one half, as Lee and others have it. None for a judge that is no better than chance."""
+    one half, after Lee and others. None for a judge that is no better than chance."""
     power = calibration.specificity + calibration.sensitivity - 1
     if power <= 0:
         return None

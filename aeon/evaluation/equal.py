@@ -1,5 +1,4 @@
-"""`equal=tokens`: the cheaper arms are given more samples, until all arms have spent as much as the
-dearest."""
+"""`equal=tokens`: cheaper arms get more samples, until all arms have spent as much as the dearest."""
 
 from __future__ import annotations
 
@@ -16,15 +15,15 @@ from aeon.evaluation.samples import MOST_SAMPLES, ArmSamples
 from aeon.observability.artefacts import replace_file, write_json
 
 WITHIN = 0.02
-"""How far the tokens of arms may be apart to count as equal."""
+"""The relative difference up to which the tokens of arms count as equal."""
 MOST_ROUNDS = 6
 _FORMAT = "aeon.eval.samples/1"
 
 
 @dataclass
 class Equalizer:
-    """Finds how many samples each arm takes, so that all spend the same. What it has found is in a
-    file, for a measurement that goes on after a stop."""
+    """Finds the number of samples with which all arms spend the same. It stores the numbers in a
+    file, to resume a stopped measurement."""
 
     path: Path
     samples: dict[str, ArmSamples]
@@ -36,7 +35,7 @@ class Equalizer:
                 self.samples[name] = self.samples[name].with_total(total)
 
     def _read(self) -> Mapping[str, int]:
-        """The samples in all of each arm, as they were found before."""
+        """Read the stored total of samples of each arm."""
         try:
             found = json.loads(self.path.read_bytes())
         except FileNotFoundError:
@@ -51,15 +50,15 @@ class Equalizer:
         return {name: total for name, total in totals.items() if isinstance(total, int)}
 
     def save(self) -> None:
-        """Write what was found. Raises ArtefactError."""
+        """Write the numbers of samples. Raises ArtefactError."""
         totals = {name: one.total for name, one in self.samples.items()}
         answers = next(iter(self.samples.values())).answers
         found = {"format": _FORMAT, "answers": answers, "samples": totals}
         replace_file(self.path, write_json(found))
 
     def plan(self, measurement: Measurement) -> bool:
-        """Find the samples by what the arms have spent. Whether anything is left to be done: some
-        arm is not within reach of the dearest, and another number of samples may bring it there."""
+        """Set the samples according to the arms' usage. Returns whether work is left: some arm is
+        not within reach of the dearest, and another number of samples may bring it there."""
         most = max(arm.tokens for arm in measurement.arms)
         changed = False
         for arm in measurement.arms:
@@ -88,8 +87,8 @@ class Equalizer:
 def forecast_equality(
     measurement: Measurement, samples: Mapping[str, ArmSamples], rows: int
 ) -> Forecast:
-    """What the rows cost that are given other samples: about what their arms have spent less than
-    the dearest."""
+    """Forecast the cost of the rows that get other samples: about as much as their arms have spent
+    less than the dearest."""
     most = max(arm.tokens for arm in measurement.arms)
     costs = [
         arm.cost * (most - arm.tokens) / arm.tokens if arm.tokens else 0.0
@@ -102,7 +101,7 @@ def forecast_equality(
 
 
 def raise_to_dearest(total: Forecast, arms: Mapping[str, Forecast]) -> Forecast:
-    """What all arms come to where each spends as much as the dearest."""
+    """Return the forecast for all arms if each spends as much as the dearest."""
     if total.least_cost is None:
         return total
     dearest = max((arm.least_cost or 0.0 for arm in arms.values()), default=0.0)
@@ -118,7 +117,7 @@ def _list_samples(samples: Mapping[str, ArmSamples]) -> list[str]:
 
 
 def describe_equality(measurement: Measurement, samples: Mapping[str, ArmSamples]) -> str:
-    """Whether the arms spent the same, and what they were given for it, in words."""
+    """Describe whether the arms spent the same, and the samples they got for it."""
     spent = [arm.tokens for arm in measurement.arms]
     apart = (max(spent) - min(spent)) / max(spent) if max(spent) else 0.0
     if apart <= WITHIN:

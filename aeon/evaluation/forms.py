@@ -1,4 +1,4 @@
-"""A measurement as a table of texts, as JSON, as rows of CSV, and as JUnit's XML."""
+"""A measurement as a table of texts, as JSON, as rows of CSV, and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CSV_COLUMNS = (
 
 
 def list_columns(evaluation: Measurement) -> list[tuple[str, list[str]]]:
-    """The columns of the table of arms, each with its title and a text for each arm."""
+    """Return the columns of the table of arms, each with its title and a text for each arm."""
     lines = [_list_cells_of(arm, evaluation.repeat) for arm in evaluation.arms]
     titles = [title for title, _ in lines[0]]
     return [(title, [cells[number][1] for cells in lines]) for number, title in enumerate(titles)]
 
 
 def _list_cells_of(arm: ArmSummary, repeat: int) -> list[tuple[str, str]]:
-    """The line of an arm: a text below each title."""
+    """Return the line of an arm: a text below each title."""
     repeated = [
         (f"pass@{repeat}", format_share(arm.pass_at[repeat])),
         (f"pass^{repeat}", format_share(arm.pass_all[repeat])),
@@ -66,8 +66,8 @@ def _format_score_interval(arm: ArmSummary) -> str:
 
 
 def write_text(evaluation: Measurement, width: int | None = None) -> str:
-    """The table of arms and the sentences below it, as plain text. Where a line for each arm is
-    wider than `width`, each arm has a column."""
+    """Return the table of arms and the sentences below it, as plain text. Where a line for each arm
+    is wider than `width`, each arm has a column."""
     columns = list_columns(evaluation)
     by_figure = [[title, *texts] for title, texts in columns]
     by_arm = [list(cells) for cells in zip(*by_figure, strict=True)]
@@ -78,7 +78,7 @@ def write_text(evaluation: Measurement, width: int | None = None) -> str:
 
 
 def align(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of cells as text, the first cell at the left, the others at the right of their
+    """Align lines of cells as text, the first cell to the left, the others to the right of their
     columns."""
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     table = []
@@ -90,7 +90,7 @@ def align(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def list_sentences(evaluation: Measurement) -> list[str]:
-    """What the table says in words."""
+    """Return the sentences below the table."""
     sentences = [comparison.sentence for comparison in evaluation.comparisons]
     judged = evaluation.arm(evaluation.judged)
     if evaluation.baseline is not None:
@@ -127,12 +127,12 @@ def _describe_unmeasured(evaluation: Measurement) -> str:
 
 
 def write_json_of(evaluation: Measurement) -> bytes:
-    """The content of `eval.json`."""
+    """Return the content of `eval.json`."""
     return write_json(evaluation.model_dump(mode="json"))
 
 
 def write_csv_of(evaluation: Measurement) -> bytes:
-    """The content of `rows.csv`: a line for each answer."""
+    """Return the content of `rows.csv`: a line for each answer."""
     file = BytesIO()
     write_csv(file, CSV_COLUMNS, _list_cells(evaluation))
     return file.getvalue()
@@ -168,8 +168,8 @@ def _describe_checks(answer: GradedAnswer) -> Iterator[str]:
 
 
 def write_junit(evaluation: Measurement) -> bytes:
-    """The content of `junit.xml`: a suite for each arm, a case for each answer. What failed is a
-    failure, what was not measured an error."""
+    """Return the content of `junit.xml`: a suite for each arm, a case for each answer. A failed
+    answer is a failure, an unmeasured one an error."""
     root = ElementTree.Element("testsuites", name=evaluation.dataset)
     for arm in evaluation.arms:
         suite = ElementTree.SubElement(

@@ -1,4 +1,4 @@
-"""Whether an answer passed: by its row's target and by the checks that ran on it."""
+"""Grades an answer: by its row's target and by the checks that ran on it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Verdict = Literal["passed", "failed", "not_measured"]
 
 
 class Grade(Value):
-    """What became of one answer. `score` is the weighted share of what it passed, its target with
-    weight 1, None where it is not measured; `reason` says why it did not pass."""
+    """The grade of one answer. `score` is the weighted share of its passed checks and its target,
+    which has weight 1, None where it is not measured; `reason` explains why it did not pass."""
 
     verdict: Verdict
     score: float | None = None
@@ -43,13 +43,13 @@ _FAULTS_OF_MODELS = frozenset(
         *(ValidationError, PlanError),
     )
 )
-"""The errors of runs that a model is to blame for: they tell something of the arm."""
+"""The errors of runs that a model causes: they count against the arm."""
 
 
 def is_done(line: Line) -> bool:
-    """Whether the run in a line of the results need not go on. One that failed by its provider
-    goes on, and one of which a check could not be had; one that failed by its model is done, since
-    asking again until it does not fail would measure something else."""
+    """Check whether the run in a line of the results is final. A run that failed by its provider is
+    resumed, and one with a check that could not run; one that failed by its model is done, since
+    repeating it until it succeeds would measure something else."""
     if line["ended"] in REPEATED_ENDS and not _is_fault_of_model(line):
         return False
     checks = map(CheckOutcome.model_validate, line.get("checks") or ())
@@ -61,8 +61,8 @@ def _is_fault_of_model(line: Line) -> bool:
 
 
 def grade(row: Row, line: Line | None) -> Grade:
-    """Whether the answer in a line of the results passed; None stands for a row that was not run.
-    What cannot be told is never passed over: it is `not_measured`."""
+    """Grade the answer in a line of the results; None stands for a row that was not run. Without
+    enough evidence it does not pass: it is `not_measured`."""
     if line is None or line["ended"] in REPEATED_ENDS:
         return grade_failure(line)
     checks = tuple(map(CheckOutcome.model_validate, line.get("checks") or ()))
@@ -73,7 +73,7 @@ def grade(row: Row, line: Line | None) -> Grade:
 
 
 def grade_failure(line: Line | None) -> Grade:
-    """What becomes of a row that was not run, or did not come to an end."""
+    """Grade a row that was not run, or did not come to an end."""
     if line is None:
         return leave_unmeasured("it was not run")
     reason = (line.get("error") or {}).get("message") or f"it ended {line['ended']}"
@@ -83,12 +83,12 @@ def grade_failure(line: Line | None) -> Grade:
 
 
 def leave_unmeasured(reason: str) -> Grade:
-    """The grade of an answer of which nobody can tell whether it is right."""
+    """Return the grade of an answer that cannot be graded."""
     return Grade(verdict="not_measured", reason=reason)
 
 
 def _judge(is_target_met: bool | None, checks: Sequence[CheckOutcome]) -> tuple[Verdict, str]:
-    """The verdict, and what speaks against a better one. What failed has failed, whatever else
+    """Return the verdict, and the reasons against a better one. A failure decides, whatever else
     could not be measured."""
     blocking = [check for check in checks if check.blocks]
     failed = [check for check in blocking if check.measured]
@@ -118,7 +118,7 @@ def _score(is_target_met: bool | None, checks: Sequence[CheckOutcome]) -> float:
 
 
 def _score_of(check: CheckOutcome) -> float:
-    """A check's own score where it is one, else whether it passed."""
+    """Return a check's own score where it has one, else whether it passed."""
     if check.score is not None and 0 <= check.score <= 1:
         return check.score
     return float(check.passed)

@@ -1,5 +1,5 @@
-"""A measurement as logs of Inspect, which its viewer and its readers open: one for each arm, with
-nothing in it but what was recorded."""
+"""A measurement as Inspect logs, for its viewer and its readers: one for each arm, with recorded
+facts only."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def write_logs(
     models: Mapping[str, str],
     results: Path,
 ) -> list[Path]:
-    """Write a log for each arm beside the `results`; their paths. `lines` are those of the results
-    by their ids, `models` what the arms are configured with. Raises ArtefactError."""
+    """Write a log for each arm next to the `results`, and return their paths. `lines` are those of
+    the results by their ids, `models` the configured models of the arms. Raises ArtefactError."""
     from inspect_ai.log import write_eval_log
 
     folder = results.parent / FOLDER
@@ -111,7 +111,7 @@ def _list_answers(
 
 
 def _make_results(arm: ArmSummary) -> Any:
-    """Shares of all answers: what is not measured has not passed, here as in the table."""
+    """Return shares of all answers: an unmeasured answer has not passed, as in the table."""
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     low, high = arm.pass_rate_interval
@@ -188,7 +188,7 @@ def _make_score(answer: GradedAnswer) -> Score:
 
 
 def _read_events(results: Path, line: Line | None, name: str) -> Iterator[ModelEvent]:
-    """The requests of an answer's run, if its record was kept (`batch.records=all`)."""
+    """Yield the requests of an answer's run, if its record was stored (`batch.records=all`)."""
     if line is None or not line.get("record"):
         return
     with TemporaryDirectory() as place:

@@ -1,4 +1,4 @@
-"""Answers that are given, each judged alone by the judge of a configuration."""
+"""Given answers, each judged alone by the judge of a configuration."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ JUDGED_ALONE = (
     "convergence.coherence=0",
     "convergence.consistency=0",
 )
-"""How an answer that is given is judged: once, whatever its scores are. The thresholds are 0, so
-that what holds it back besides its scores can be told from them."""
+"""The settings that judge a given answer once, whatever its scores. The thresholds are 0, so that
+objections other than scores can be told apart from them."""
 _CHARACTERS_OF_A_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswers(Dataset):
-    """Answers that were read from a file, each as a row in which it is judged."""
+    """Answers read from a file, each as a row in which it is judged."""
 
     answers: tuple[Row, ...]
 
     @classmethod
     def of(cls, path: Path, answers: Iterable[Row]) -> GivenAnswers:
-        """The rows of these answers, which came from a file."""
+        """Return the rows of these answers, read from the file `path`."""
         rows = tuple(answers)
         return cls(path, BatchColumns(), Common(), len(rows), (), rows)
 
@@ -60,8 +60,8 @@ class GivenAnswers(Dataset):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One judgement of an answer. `is_held_back`: something else than a score speaks against it, a
-    blocking issue, a criterion or a check."""
+    """One judgement of an answer. `is_held_back`: something other than a score objects, a blocking
+    issue, a criterion or a check."""
 
     scores: Mapping[str, float]
     is_held_back: bool
@@ -73,34 +73,34 @@ class Judgement:
 
 
 def is_judged(line: Line) -> bool:
-    """Whether the line of a row has a judgement."""
+    """Check whether the line of a row has a judgement."""
     scores = line.get("scores") or {}
     is_whole = all(scores.get(f"{name}_score") is not None for name in SCORE_CODES)
     return line["ended"] in ("completed", "check_failed") and is_whole
 
 
 def read_judgement(line: Line) -> Judgement:
-    """The judgement in the line of an answer that was judged alone."""
+    """Return the judgement in the line of an answer that was judged alone."""
     scores = {name: line["scores"][f"{name}_score"] for name in SCORE_CODES}
     return Judgement(scores, is_held_back="complete" not in line["reason_codes"])
 
 
 def list_judges(lines: Iterable[Line]) -> tuple[str, ...]:
-    """The models that judged."""
+    """Return the models that judged."""
     return tuple(sorted({model for line in lines for model in line.get("judged_by", ())}))
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudge:
-    """What the judge finds of the answers of a measurement: the `lines` in which they were judged,
-    by the ids of the answers, and the `thresholds` that they are held against. Without lines nobody
-    has been asked yet, and every answer counts as passed."""
+    """The judge's grades of a measurement's answers: the `lines` of their judgements, by the ids of
+    the answers, and the `thresholds` to reach. Without lines nothing has been judged yet, and every
+    answer counts as passed."""
 
     thresholds: Mapping[str, float]
     lines: Mapping[str, Line] | None = None
 
     def grade(self, _: Row, name: str, line: Line | None) -> Grade:
-        """What becomes of the answer of this name to a row, by its own line in the results."""
+        """Grade the answer of this name to a row, given its own line in the results."""
         if line is None or line["ended"] in REPEATED_ENDS:
             return grade_failure(line)
         if not has_answer(line):
@@ -109,7 +109,9 @@ class AnswerJudge:
             return Grade(verdict="passed", score=1.0)
         judged = self.lines.get(name)
         if judged is None or not is_judged(judged):
-            reason = ((judged or {}).get("error") or {}).get("message") or "the judge was not had"
+            reason = ((judged or {}).get("error") or {}).get(
+                "message"
+            ) or "the judge did not answer"
             return leave_unmeasured(reason)
         return self._grade_judged(judged)
 
@@ -127,13 +129,13 @@ class AnswerJudge:
 
 
 def has_answer(line: Line) -> bool:
-    """Whether the line of a run has an answer to judge."""
+    """Check whether the line of a run has an answer to judge."""
     return line["ended"] not in REPEATED_ENDS and bool((line.get("answer") or "").strip())
 
 
 def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> Forecast:
-    """What so many judgements of such answers come to, at least: each is one call to the grader,
-    whose prompt holds the task and the answer."""
+    """Forecast the least that `judgements` judgements of these answers take: each is one call to
+    the grader, whose prompt holds the task and the answer."""
     settings = aeon.settings
     shown = aeon.render("convergence", "", {})
     own = fmean(map(_count_characters, answers))
@@ -149,7 +151,7 @@ def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> 
 
 
 def add_judging(rows: Forecast, judging: Forecast) -> Forecast:
-    """What rows come to whose answers are judged once all have ended."""
+    """Add the forecast of judging the answers after all rows have ended."""
     costs = (rows.least_cost, judging.least_cost)
     known = [cost for cost in costs if cost is not None]
     return rows._replace(

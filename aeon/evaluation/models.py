@@ -1,4 +1,4 @@
-"""The values of a measurement: what `eval.json` holds."""
+"""The values of a measurement: the content of `eval.json`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from aeon.evaluation.statistics import Interval
 
 
 class GradedAnswer(Value):
-    """The answer of one arm to one row, the how-manieth from 1, what became of it and what it
-    took."""
+    """An answer of one arm to one row, with its number from 1, its grade and its usage."""
 
     arm: str
     repeat: int
@@ -29,32 +28,32 @@ class GradedAnswer(Value):
 
 
 class MeasuredRow(Value):
-    """A row of the dataset with its answers. `asked` is a digest of its task, inputs, target
-    and checks: rows of two measurements are the same if it is."""
+    """A row of the dataset with its answers. `asked` is a digest of its task, inputs, target and
+    checks: it identifies the same row in two measurements."""
 
     id: str
     asked: str
     answers: tuple[GradedAnswer, ...]
 
     def of_arm(self, arm: str) -> tuple[GradedAnswer, ...]:
-        """The answers of an arm."""
+        """Return the answers of an arm."""
         return tuple(answer for answer in self.answers if answer.arm == arm)
 
     def count(self, arm: str, verdict: Verdict = "passed") -> int:
-        """How many answers of an arm have a verdict."""
+        """Count the answers of an arm with a verdict."""
         return sum(answer.grade.verdict == verdict for answer in self.of_arm(arm))
 
     def score(self, arm: str) -> float:
-        """The mean score of an arm's answers; one that is not measured counts as 0."""
+        """Return the mean score of an arm's answers; an unmeasured one counts as 0."""
         answers = self.of_arm(arm)
         return sum(answer.grade.score or 0.0 for answer in answers) / len(answers)
 
 
 class ArmSummary(Value):
-    """What an arm came to. Every share is of all answers: one that is not measured has not passed.
-    `pass_at` and `pass_all` have the chance that one, or all, of k answers to a row pass. `cost` is
-    None where that of one answer is not known. `corrected` is the pass rate of answers that a judge
-    graded, corrected by its calibration."""
+    """The results of an arm. Every share is of all answers: an unmeasured one has not passed.
+    `pass_at` and `pass_all` hold the chance that one, or all, of k answers to a row pass. `cost` is
+    None where that of one answer is unknown. `corrected` is the pass rate of answers graded by a
+    judge, corrected by its calibration."""
 
     name: str
     overrides: tuple[str, ...]
@@ -84,8 +83,8 @@ class ArmSummary(Value):
 class ArmComparison(Value):
     """One arm against another, row by row: in how many rows more of its answers passed, in how many
     fewer. `p` is that of McNemar's exact test, `rows_to_decide` how many rows such a difference
-    needs in all, None where there is none. `improvements_per_degradation` is None where no row
-    degraded. `tokens_ratio` is what the arm took of the other's tokens."""
+    needs in all, None where there is no difference. `improvements_per_degradation` is None where no
+    row degraded. `tokens_ratio` is the arm's tokens divided by the other's."""
 
     arm: str
     other: str
@@ -119,9 +118,9 @@ class BaselineComparison(Value):
 
 class Measurement(Value):
     """A measurement: arms on the rows of a dataset, each row answered `repeat` times by each arm.
-    `judged` is the arm that `threshold` and the baseline are about, which is compared with the
-    others. `equality` says how far `equal=tokens` was reached, `judging` how a judge that graded
-    the answers was corrected, or why not."""
+    `judged` is the arm that `threshold` and the baseline apply to, and that is compared with the
+    others. `equality` tells how far `equal=tokens` was reached, `judging` how the rates of a judge
+    that graded the answers were corrected, or why not."""
 
     format: Literal["aeon.eval/1"] = "aeon.eval/1"
     dataset: str
@@ -137,16 +136,16 @@ class Measurement(Value):
 
     @property
     def not_measured(self) -> int:
-        """How many answers are not measured."""
+        """The number of answers that are not measured."""
         return sum(arm.not_measured for arm in self.arms)
 
     def arm(self, name: str) -> ArmSummary:
-        """The summary of an arm."""
+        """Return the summary of an arm."""
         return next(arm for arm in self.arms if arm.name == name)
 
     @property
     def is_below(self) -> bool:
-        """Whether the arm that is judged is below the threshold, or worse than the baseline."""
+        """Whether the judged arm is below the threshold, or worse than the baseline."""
         judged = self.arm(self.judged)
         is_below = self.threshold is not None and judged.rate < self.threshold
         return is_below or (self.baseline is not None and self.baseline.is_worse)

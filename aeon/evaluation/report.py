@@ -1,4 +1,4 @@
-"""What a measurement leaves in its folder: `eval.json`, `eval.html`, `junit.xml`, `rows.csv`."""
+"""The files of a measurement in its folder: `eval.json`, `eval.html`, `junit.xml`, `rows.csv`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_TEXT = 4_000
 
 
 def write_files(evaluation: Measurement, folder: Path) -> Path:
-    """Write the files; the path of the page. Raises ArtefactError."""
+    """Write the files and return the path of the page. Raises ArtefactError."""
     replace_file(folder / EVAL, forms.write_json_of(evaluation))
     replace_file(folder / JUNIT, forms.write_junit(evaluation))
     replace_file(folder / CSV, forms.write_csv_of(evaluation))
@@ -29,8 +29,8 @@ def write_files(evaluation: Measurement, folder: Path) -> Path:
 
 
 def render_evaluation(evaluation: Measurement) -> bytes:
-    """The page: the table of arms, the arms against each other, and the rows, at most
-    `MOST_SHOWN`, first those in which arms differ."""
+    """Render the page: the table of arms, the arms against each other, and at most `MOST_SHOWN`
+    rows, first those in which arms differ."""
     ranked = sorted(evaluation.rows, key=lambda row: _rank(row, evaluation))
     simulated = [arm.simulated for arm in evaluation.arms]
     return render_page(
@@ -54,7 +54,7 @@ def _write_headline(evaluation: Measurement) -> str:
 
 
 def _describe_row(row: MeasuredRow, evaluation: Measurement) -> str:
-    """What the arms did on a row, in a word: by the arm that is judged, against the others."""
+    """Describe the arms' results on a row in a word: the judged arm against the others."""
     counts = [row.count(arm.name) for arm in evaluation.arms]
     if any(row.count(arm.name, "not_measured") for arm in evaluation.arms):
         return "not measured"

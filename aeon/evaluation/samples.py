@@ -1,4 +1,4 @@
-"""How many samples an arm takes for each of its answers."""
+"""The number of samples that an arm takes for each of its answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class ArmSamples:
-    """How many samples an arm takes for all its answers together, `answers` of them; `execution` is
-    how it is configured, `ttl` its budget where its mode has a fixed one: base and limit."""
+    """The total of samples of an arm for all its `answers`; `execution` is its configuration, `ttl`
+    its budget where its mode has a fixed one: base and limit."""
 
     total: int
     answers: int
@@ -24,19 +24,19 @@ class ArmSamples:
 
     @classmethod
     def of(cls, settings: Settings, answers: int) -> ArmSamples:
-        """The samples of an arm as it is configured."""
+        """Return the configured samples of an arm."""
         has_fixed_budget = settings.mode.kind in UNJUDGED_MODES
         ttl = (settings.ttl.base, settings.ttl.limit) if has_fixed_budget else None
         return cls(settings.execution.samples * answers, answers, settings.execution, ttl)
 
     @property
     def configured(self) -> int:
-        """The samples of each answer by the settings of the arm."""
+        """The configured samples of each answer."""
         return self.execution.samples
 
     @property
     def most(self) -> int:
-        """The most samples that an answer may have, by what is allowed and by the budget."""
+        """The most samples that an answer may have, by MOST_SAMPLES and by the budget."""
         if self.ttl is None:
             return MOST_SAMPLES
         base, limit = self.ttl
@@ -44,18 +44,18 @@ class ArmSamples:
         return max(count for count in counts if count == 1 or base + self._extra(count) <= limit)
 
     def count(self, index: int) -> int:
-        """The samples of an answer, by its place among those of the arm, from 0: as even as whole
-        samples allow."""
+        """Return the samples of an answer, by its index among those of the arm, from 0: as even as
+        whole samples allow."""
         each, more = divmod(self.total, self.answers)
         return each + (index < more)
 
     def with_total(self, total: int) -> ArmSamples:
-        """The same arm with so many samples in all, as far as may be asked for."""
+        """Return the same arm with this total of samples, within its bounds."""
         return replace(self, total=max(self.answers, min(self.most * self.answers, total)))
 
     def configure(self, arm: Arm, index: int) -> Arm:
-        """The arm as it gives an answer. One that says no other way to choose lets its samples
-        vote."""
+        """Return the arm as configured for the answer of this index. Without another way to choose,
+        its samples vote."""
         count = self.count(index)
         if count == self.configured:
             return arm
@@ -63,11 +63,11 @@ class ArmSamples:
         if self.execution.select == "first":
             more.append("execution.select=vote")
         if self.ttl is not None:
-            # What is left behind the samples stays the same, and with it what core mode is shown.
+            # The budget after the samples stays the same, and with it the prompts of core mode.
             more.append(f"ttl.base={self.ttl[0] + self._extra(count)}")
         return Arm(arm.name, (*arm.overrides, *more), f"{arm.configuration} {' '.join(more)}")
 
     def _extra(self, count: int) -> int:
-        """How many cycles so many samples take beyond those that are configured."""
+        """Return how many cycles `count` samples take beyond the configured ones."""
         changed = self.execution.model_copy(update={"samples": count})
         return changed.cycles_of_samples - self.execution.cycles_of_samples

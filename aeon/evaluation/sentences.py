@@ -1,4 +1,4 @@
-"""What a measurement says in words."""
+"""The sentences of a measurement."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aeon.report.words import count_noun
 
 
 def describe_comparison(comparison: ArmComparison, rows: int) -> str:
-    """How an arm did against another, whether that is decisive, and else how many more rows would
-    decide."""
+    """Describe how an arm did against another, whether that is decisive, and else how many more
+    rows would decide."""
     arm = comparison.arm
     other = comparison.other
     if not comparison.improved and not comparison.degraded:
@@ -31,7 +31,7 @@ def describe_comparison(comparison: ArmComparison, rows: int) -> str:
 
 
 def describe_correction(measurement: Measurement, calibration: Calibration) -> str:
-    """How the rates that a judge found were corrected."""
+    """Describe how the rates found by a judge were corrected."""
     labels = calibration.good + calibration.bad
     known = (
         f"sensitivity {format_share(calibration.sensitivity)}, specificity "
@@ -43,7 +43,7 @@ def describe_correction(measurement: Measurement, calibration: Calibration) -> s
 
 
 def describe_uncorrected(reason: str) -> str:
-    """That a judge graded the answers, and its rates are as it found them."""
+    """State that a judge graded the answers, and that its rates are uncorrected."""
     return f"Graded by the judge; the rates are not corrected: {reason}."
 
 
@@ -65,24 +65,24 @@ def _describe_decision(comparison: ArmComparison, rows: int) -> str:
 
 
 def format_points(share: float) -> str:
-    """A difference of shares in percentage points."""
+    """Format a difference of shares in percentage points."""
     return f"{100 * share:.1f} points"
 
 
 def format_share(share: float) -> str:
-    """A share in percent."""
+    """Format a share in percent."""
     return f"{100 * share:.1f} %"
 
 
 def format_interval(interval: Interval | None) -> str:
-    """An interval of a share, in percent."""
+    """Format an interval of a share, in percent."""
     if interval is None:
         return ""
     return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
 
 
 def format_change(interval: Interval | None) -> str:
-    """An interval of a difference, in points, in brackets."""
+    """Format an interval of a difference, in points, in brackets."""
     if interval is None:
         return ""
     return f" ({100 * interval.low:+.1f} to {100 * interval.high:+.1f})"

@@ -1,5 +1,5 @@
-"""What a few rows tell of all rows: intervals, exact tests, and how many rows would decide. Pure
-functions of the standard library."""
+"""Inference from a few rows to all rows: intervals, exact tests, and how many rows would decide.
+Pure functions of the standard library."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from statistics import NormalDist, fmean, variance
 from typing import NamedTuple
 
 LEVEL = 0.05
-"""How often a test may find a difference where there is none."""
+"""The chance that a test finds a difference where there is none."""
 _POWER = 0.8
 _NORMAL = NormalDist()
 CRITICAL = _NORMAL.inv_cdf(1 - LEVEL / 2)
-"""How many standard errors an interval reaches to each side, for many rows."""
+"""The standard errors that an interval extends to each side, for many rows."""
 _SEED = 19
 _MOST_DRAWS = 2_000_000
 _MOST_RESAMPLES = 2_000
@@ -29,7 +29,7 @@ class Interval(NamedTuple):
 
 
 def wilson_interval(share: float, of: float) -> Interval:
-    """Wilson's interval of a share that was seen in `of` independent trials."""
+    """Return Wilson's interval of a share that was seen in `of` independent trials."""
     weight = CRITICAL**2 / of
     centre = (share + weight / 2) / (1 + weight)
     spread = CRITICAL * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
@@ -40,14 +40,14 @@ def wilson_interval(share: float, of: float) -> Interval:
 
 
 def rate_interval(passed: Sequence[int], repeat: int) -> Interval:
-    """Wilson's interval of the pass rate of rows that were each run `repeat` times, of which so
-    many passed. Answers to one row resemble each other: they count as fewer trials, by how much
-    more rows differ than independent answers would."""
+    """Return Wilson's interval of the pass rate of rows that were each run `repeat` times; `passed`
+    holds each row's passes. Answers to one row resemble each other: they count as fewer trials, by
+    how much more rows differ than independent answers would."""
     return wilson_interval(fmean(passed) / repeat, count_trials(passed, repeat))
 
 
 def count_trials(passed: Sequence[int], repeat: int) -> float:
-    """As how many independent trials rows count that were each run `repeat` times."""
+    """Return the number of independent trials that rows, each run `repeat` times, are worth."""
     rows = len(passed)
     if rows == 1:
         return rows
@@ -55,7 +55,7 @@ def count_trials(passed: Sequence[int], repeat: int) -> float:
     rate = fmean(shares)
     between = variance(shares)
     if between == 0:
-        return rows  # nothing tells how much the answers to one row differ
+        return rows  # how much the answers to one row differ is unknown
     # How much they differ is itself an estimate, which Student's distribution allows for.
     uncertain = CRITICAL / student_quantile(1 - LEVEL / 2, rows - 1)
     independent = rate * (1 - rate) / between * rows * uncertain**2
@@ -63,20 +63,20 @@ def count_trials(passed: Sequence[int], repeat: int) -> float:
 
 
 def pass_at(passed: int, of: int, k: int) -> float:
-    """The chance that at least one of k answers passes, without bias, from `of` answers, of which
-    so many passed."""
+    """Return the unbiased chance that at least one of k answers passes, where `passed` of `of`
+    answers passed."""
     return 1 - math.comb(of - passed, k) / math.comb(of, k)
 
 
 def pass_all(passed: int, of: int, k: int) -> float:
-    """The chance that all of k answers pass (pass^k), without bias."""
+    """Return the unbiased chance that all of k answers pass (pass^k)."""
     return math.comb(passed, k) / math.comb(of, k)
 
 
 def bootstrap_mean(values: Sequence[float]) -> Interval | None:
-    """The bootstrap interval of a mean, its percentiles widened as a t interval is, so that it
-    holds for few values, too. The seed is fixed: of equally many values the same are drawn, so
-    that values of the same rows are paired. None for fewer than two values."""
+    """Return the bootstrap interval of a mean, its percentiles widened like a t interval, so that
+    it also holds for few values. The seed is fixed: for equally many values the same indices are
+    drawn, so that values of the same rows are paired. None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None
@@ -96,8 +96,8 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def student_quantile(share: float, freedom: int) -> float:
-    """A quantile of Student's t distribution: exact for 1 and 2 degrees of freedom, else by the
-    expansion of Cornish and Fisher, to 1 % for 3 degrees and closer for more."""
+    """Return a quantile of Student's t distribution: exact for 1 and 2 degrees of freedom, else by
+    the expansion of Cornish and Fisher, to 1 % for 3 degrees and closer for more."""
     if freedom == 1:
         return math.tan(math.pi * (share - 0.5))
     if freedom == 2:
@@ -113,26 +113,26 @@ def student_quantile(share: float, freedom: int) -> float:
 
 
 def mcnemar(improved: int, degraded: int) -> float:
-    """The exact two-sided p value of McNemar's test: how likely so uneven a split of the rows that
-    changed is where neither way is likelier."""
+    """Return the exact two-sided p value of McNemar's test: the chance of so uneven a split of the
+    changed rows if both directions are equally likely."""
     return min(1.0, 2 * _tail(min(improved, degraded), improved + degraded))
 
 
 def mcnemar_worse(improved: int, degraded: int) -> float:
-    """The exact one-sided p value of McNemar's test: how likely so many of the rows that changed
-    got worse where neither way is likelier."""
+    """Return the exact one-sided p value of McNemar's test: the chance that so many of the changed
+    rows got worse if both directions are equally likely."""
     return _tail(improved, improved + degraded)
 
 
 def _tail(most: int, of: int) -> float:
-    """The chance of at most so many heads in `of` throws of a coin."""
+    """Return the chance of at most `most` heads in `of` throws of a coin."""
     ways: int = sum(math.comb(of, heads) for heads in range(most + 1))
     return ways / (1 << of)
 
 
 def rows_to_decide(improved: int, degraded: int, rows: int) -> int | None:
-    """About how many rows McNemar's test needs to find a difference of this size in four of five
-    measurements (Connor's formula); None where there is no difference."""
+    """Return about how many rows McNemar's test needs to find a difference of this size in four of
+    five measurements (Connor's formula); None where there is no difference."""
     changed = (improved + degraded) / rows
     difference = abs(improved - degraded) / rows
     if difference == 0:

@@ -1,4 +1,5 @@
-"""From graded answers to what they tell of the arms, and of each against the one that is judged."""
+"""Computes the figures of the arms from graded answers, and compares the judged arm with the
+others."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def measure(
     judge: AnswerJudge | None = None,
 ) -> Measurement:
     """Compute the figures of the arms from the lines of the results. `judged` is the last arm
-    unless one is named; of a `shard` of the dataset only its own rows count. With a `judge` the
-    answers are graded by it."""
+    unless one is named; of a `shard` of the dataset only its own rows count. A `judge` grades the
+    answers, if given."""
     samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
     rows = _measure_rows(list_shard(dataset.rows(), shard), samples, lines, judge)
     judged = judged or arms[-1].name
@@ -77,7 +78,7 @@ def _measure_row(
 
 
 def digest_row(row: Row) -> str:
-    """A digest of what a row asks for and expects."""
+    """Return a digest of a row's request and its expected answer."""
     asked: list[Any] = [row.task, sorted(row.inputs.items()), row.target]
     if row.checks:
         asked.append({name: one.model_dump(mode="json") for name, one in row.checks.items()})
@@ -106,7 +107,7 @@ def _describe_answer(arm: str, repeat: int, line: Line | None, graded: Grade) ->
 
 
 def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSummary:
-    """What an arm came to over all rows."""
+    """Summarise the results of an arm over all rows."""
     answers = [answer for row in rows for answer in row.of_arm(arm.name)]
     passed = [row.count(arm.name) for row in rows]
     scores = [row.score(arm.name) for row in rows]
@@ -133,7 +134,7 @@ def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSumm
 
 
 def correct_arms(measurement: Measurement, calibration: Calibration) -> Measurement:
-    """The measurement with the pass rates of its arms, which a judge found, corrected."""
+    """Return the measurement with the pass rates of its arms, found by a judge, corrected."""
     arms = []
     for arm in measurement.arms:
         passed = [row.count(arm.name) for row in measurement.rows]
@@ -146,7 +147,8 @@ def correct_arms(measurement: Measurement, calibration: Calibration) -> Measurem
 def _find_chances(
     chance: Callable[[int, int, int], float], passed: Sequence[int], repeat: int
 ) -> dict[int, float]:
-    """For each k up to `repeat`, the mean chance over all rows, of which so many answers passed."""
+    """Return for each k up to `repeat` the mean chance over all rows, given how many answers to
+    each row passed."""
     return {k: fmean(chance(count, repeat, k) for count in passed) for k in range(1, repeat + 1)}
 
 
@@ -156,7 +158,7 @@ def _add_costs(answers: Sequence[GradedAnswer]) -> float | None:
 
 
 def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]) -> ArmComparison:
-    """An arm against another, on the same rows."""
+    """Compare an arm with another, on the same rows."""
     repeat = arm.answers / len(rows)
     changes = [(row.count(arm.name) - row.count(other.name)) / repeat for row in rows]
     scores = [row.score(arm.name) - row.score(other.name) for row in rows]

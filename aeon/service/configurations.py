@@ -1,4 +1,4 @@
-"""The named configurations that jobs are run by, each an Aeon, with one set of connections."""
+"""The named configurations of jobs, each an Aeon, with one set of connections."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _NOT_OF_JOBS = {
 
 
 class Configurations:
-    """Named configurations: what is common to all is a composition, to which each adds its
-    overrides. All are opened at once, so that a mistake in one is found before anything is served.
-    Raises ConfigError."""
+    """Named configurations: a common composition, to which each adds its overrides. All are opened
+    at once, so that a mistake in one is found before serving begins. Raises ConfigError."""
 
     def __init__(self, common: Composition, named: Mapping[str, Sequence[str]]) -> None:
         self._common = common
@@ -52,16 +51,16 @@ class Configurations:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, in the order in which they were given."""
+        """The names, in the given order."""
         return tuple(self._opened)
 
     @property
     def spent(self) -> Spent:
-        """What all jobs up to now have really asked of their providers."""
+        """Usage that all jobs so far requested of their providers, without stored answers."""
         return self._endpoints.meter.spent
 
     def find(self, name: str) -> Aeon:
-        """The Aeon of a name. Raises ConfigError for one that is not there."""
+        """Return the Aeon of a name. Raises ConfigError for an unknown name."""
         if name not in self._opened:
             known = ", ".join(self._opened)
             raise ConfigError(f"there is no configuration {name!r}", hint=f"There are: {known}.")
@@ -69,8 +68,8 @@ class Configurations:
 
     @contextmanager
     def open_for(self, name: str, before: Path | None) -> Iterator[Aeon]:
-        """The Aeon that a job's next run is made with, while the block lasts: where the run
-        `before` can be gone on with, it does that. Raises ConfigError."""
+        """Yield the Aeon for a job's next run: if the run `before` can be resumed, it resumes that
+        one. Raises ConfigError."""
         aeon = self.find(name)
         stored = aeon.settings.store.mode in ("record", "cache")
         if before is None or not stored or read(before).store_mode in ("off", "replay"):
@@ -92,13 +91,13 @@ class Configurations:
             )
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all resources."""
         self._open_all.close()
 
 
 @contextmanager
 def _of_configuration(name: str) -> Iterator[None]:
-    """Errors in the block are those of a named configuration."""
+    """Name the configuration in errors raised by the block."""
     try:
         yield
     except ConfigError as error:
@@ -106,7 +105,7 @@ def _of_configuration(name: str) -> Iterator[None]:
 
 
 def _refuse(overrides: Sequence[str], named: str) -> None:
-    """Raise ConfigError for what a configuration of jobs may not say."""
+    """Raise ConfigError for settings that a configuration of jobs may not have."""
     for text in overrides:
         if why := _NOT_OF_JOBS.get(key_of(text)):
             raise ConfigError(f"{named}{key_of(text)}: {why}", hint="Leave it out.")

@@ -28,8 +28,8 @@ _OTHER_FOLDER = "Name a folder of its own: mcp.folder=DIR or serve.folder=DIR."
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """A job as it stands. `run` is the directory of its latest run, None before the first; `result`
-    is that run's `result.json`, empty while there is none."""
+    """The present state of a job. `run` is the directory of its latest run, None before the first;
+    `result` is that run's `result.json`, empty while there is none."""
 
     record: JobRecord
     state: JobState
@@ -38,23 +38,23 @@ class JobStatus:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more becomes of the job."""
+        """Whether the job has reached its final state."""
         return self.record.ended is not None
 
 
 class UnreadableJob(AeonError):
-    """What is recorded of a job cannot be read."""
+    """The record of a job cannot be read."""
 
 
 class JobFolder:
-    """Reads and writes jobs in a folder, which is its owner's alone. Ids come from programs: one
-    that has not the form of an id is that of no job."""
+    """Reads and writes jobs in a folder that only its owner can access. Ids come from programs: a
+    text without the form of an id belongs to no job."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
 
     def hold(self) -> AbstractContextManager[None]:
-        """Make the folder, and hold it against other servers while the block lasts. Raises
+        """Create the folder, and lock it against other servers while the block lasts. Raises
         ConfigError, ArtefactError."""
         with as_artefact_error(self.path, _OTHER_FOLDER):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class JobFolder:
         return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
 
     def create(self, record: JobRecord, files: Mapping[str, bytes]) -> None:
-        """Make the folder of a job, with its files by their names. Raises ArtefactError."""
+        """Create the folder of a job, with its files by their names. Raises ArtefactError."""
         folder = self.path / record.id
         with as_artefact_error(folder):
             folder.mkdir(mode=0o700)
@@ -70,22 +70,21 @@ class JobFolder:
                 (folder / _INPUTS).mkdir()
             for name, content in files.items():
                 (folder / _INPUTS / name).write_bytes(content)
-        # Last, since it marks what can be gone on with.
+        # Last, since it marks a job that can be resumed.
         self.write(record)
 
     def locate_inputs(self, record: JobRecord) -> dict[str, str | Path]:
-        """The inputs of a job: texts, and where its files are."""
+        """Return the inputs of a job: texts, and the paths of its files."""
         folder = self.path / record.id / _INPUTS
         return {**record.inputs, **{name: folder / name for name in record.files}}
 
     def write(self, record: JobRecord) -> None:
-        """Write what is recorded of a job. Raises ArtefactError."""
+        """Write the record of a job. Raises ArtefactError."""
         content = encode_json(record.model_dump(mode="json"), indent=2) + b"\n"
         replace_file(self.path / record.id / FILE, content)
 
     def read(self, job_id: str) -> JobRecord | None:
-        """What is recorded of a job; None where there is none of this id. Raises
-        UnreadableJob."""
+        """Read the record of a job; None for an unknown id. Raises UnreadableJob."""
         path = self.path / job_id / FILE
         if not is_id(job_id) or not path.is_file():
             return None
@@ -96,14 +95,15 @@ class JobFolder:
             raise UnreadableJob(problem) from None
 
     def list_ids(self, most: int, before: str = "") -> list[str]:
-        """The ids of the latest jobs, newest first; of those `before` an id."""
+        """Return the ids of the latest jobs, newest first; with `before`, of those older than that
+        id."""
         names = (each.name for each in self.path.iterdir())
         ids = (name for name in names if is_id(name) and (not before or name < before))
         return heapq.nlargest(most, ids)
 
     def list_open(self) -> Iterator[JobRecord]:
-        """The jobs that have not ended, oldest first; those that cannot be read are reported and
-        left as they are."""
+        """Return the jobs that have not ended, oldest first; unreadable ones are reported and left
+        unchanged."""
         for path in sorted(self.path.glob(f"*/{FILE}")):
             if read_document(path).get("ended"):
                 continue
@@ -116,17 +116,17 @@ class JobFolder:
                 yield record
 
     def list_runs(self, job_id: str) -> list[Path]:
-        """The directories of a job's runs, in their order."""
+        """Return the directories of a job's runs, in their order."""
         found = (each.parent for each in (self.path / job_id).glob(f"{_RUN}*/{ORIGIN}"))
         numbered = (path for path in found if path.name.removeprefix(_RUN).isdecimal())
         return sorted(numbered, key=lambda path: int(path.name.removeprefix(_RUN)))
 
     def find_next_run(self, job_id: str) -> Path:
-        """The directory of a job's next run."""
+        """Return the directory of a job's next run."""
         return self.path / job_id / f"{_RUN}{len(self.list_runs(job_id)) + 1}"
 
     def describe(self, record: JobRecord, under_way: JobState | None) -> JobStatus:
-        """A job as it stands, where this process has it `under_way`, or not."""
+        """Return the present state of a job; `under_way` tells whether this process runs it."""
         runs = self.list_runs(record.id)
         run = runs[-1] if runs else None
         # A kill can come between the two files: a run without its history has not ended.

@@ -1,4 +1,4 @@
-"""Jobs on their way: so many at once, a queue, and what goes on after a stop or a kill.
+"""Jobs under way: a limited number at once, a queue, and the resumption after a stop or a kill.
 
 with Jobs.open(folder, configurations, Capacity(parallel=4, queue=16)) as jobs:
     job_id = jobs.submit(JobRequest("aeon", "name three rivers", background=True))
@@ -37,18 +37,18 @@ _STOPPED = "the server was stopped, and the program that waited for it is gone"
 
 
 class QueueFull(AeonError):
-    """As many jobs run and wait as may."""
+    """No more jobs may run or wait."""
 
 
 class JobNotFound(AeonError):
-    """There is no job of this id."""
+    """No job has this id."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A run that a program asks for, by the name of a configuration. Without a `task` the plan file
-    has it. In the `background` it goes on without that program. `note` is given back. `files` are
-    inputs as well, whose names may stand in a path."""
+    """A program's request for a run, by the name of a configuration. Without a `task` the plan file
+    has it. In the `background` the run continues without that program. `note` is returned
+    unchanged. `files` are inputs as well, whose names may stand in a path."""
 
     configuration: str
     task: str | None = None
@@ -60,8 +60,8 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """Who follows a job under way, from threads of its run; each call must return at once. `watch`
-    is given the text of answers as it comes, if it is there when the run starts. `end` is called
+    """A follower of a job under way, called from threads of its run; each call must return at once.
+    `watch` gets the text of answers as it comes, if it is set when the run starts. `end` is called
     once the job has ended, waits for a person, or was stopped with its server."""
 
     see: Callable[[Recorded], None] | None = None
@@ -71,7 +71,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many jobs run at once, and how many wait for that beside them."""
+    """How many jobs run at once, and how many more may wait."""
 
     parallel: int = 4
     queue: int = 16
@@ -97,17 +97,16 @@ class _UnderWay:
                 follower.watch(seen)
 
     def attend(self) -> Attendance:
-        """What the run is attended by."""
+        """Return the attendance of the run."""
         wants_text = any(follower.watch is not None for follower in self.followers)
         watcher = Watcher(self.watch, stream=True) if wants_text else None
         return Attendance(control=self.control, observers=[self.see], watcher=watcher)
 
 
 class Jobs:
-    """Carries out jobs in threads of this process. Their folder is what lasts: what has ended is
-    read from there, and what had not ended when a process went away goes on in the next one.
-    `ended` counts the jobs that have ended here, by configuration and end. May be used from
-    threads."""
+    """Carries out jobs in threads of this process. Their folder is what lasts: ended jobs are read
+    from it, and unfinished jobs of an earlier process are resumed. `ended` counts the jobs that
+    have ended here, by configuration and end. Thread-safe."""
 
     def __init__(
         self, folder: JobFolder, configurations: Configurations, capacity: Capacity
@@ -121,16 +120,16 @@ class Jobs:
         self._waiting: set[str] = set()
         self._threads: set[threading.Thread] = set()
         self._stopping = threading.Event()
-        # Whoever waits for these jobs learns their end, although the disk is full.
+        # Clients that wait for these jobs learn their end even if the disk is full.
         self._unwritten: dict[str, JobRecord] = {}
         self.ended: Counter[tuple[str, JobEnd]] = Counter()
 
     @classmethod
     @contextmanager
     def open(cls, path: Path, configurations: Configurations, capacity: Capacity) -> Iterator[Jobs]:
-        """The jobs of a folder, which this process alone may have open; those that a stop or a kill
-        has left go on. At the end of the block, runs are stopped, to go on later. Raises
-        ConfigError and ArtefactError."""
+        """Open the jobs of a folder, which only this process may have open; those that a stop or a
+        kill has interrupted are resumed. At the end of the block, runs are stopped, to be resumed
+        later. Raises ConfigError and ArtefactError."""
         folder = JobFolder(path)
         with folder.hold():
             jobs = cls(folder, configurations, capacity)
@@ -142,12 +141,12 @@ class Jobs:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether everything is being stopped."""
+        """Whether all jobs are being stopped."""
         return self._stopping.is_set()
 
     def submit(self, request: JobRequest, follower: Follower | None = None) -> str:
-        """Begin a job, or put it into the queue; its id. Raises ConfigError for what cannot be run,
-        QueueFull, and ArtefactError when it cannot be recorded."""
+        """Start a job, or queue it, and return its id. Raises ConfigError for a job that cannot be
+        run, QueueFull, and ArtefactError when it cannot be recorded."""
         aeon = self.configurations.find(request.configuration)
         aeon.prepare_run(request.task, inputs={**request.inputs, **request.files} or None)
         record = JobRecord(
@@ -172,7 +171,7 @@ class Jobs:
         return record.id
 
     def find(self, job_id: str) -> JobStatus:
-        """A job as it stands. Raises JobNotFound, UnreadableJob."""
+        """Return the present state of a job. Raises JobNotFound, UnreadableJob."""
         with self._lock:
             record = self._read(job_id)
             under_way = self._under_way.get(job_id)
@@ -180,7 +179,7 @@ class Jobs:
         return self.folder.describe(record, state)
 
     def list_latest(self, most: int, before: str = "") -> list[JobStatus]:
-        """The latest jobs, newest first; of those that were asked for `before` one of this id."""
+        """Return the latest jobs, newest first; with `before`, those requested before that id."""
         found = []
         for job_id in self.folder.list_ids(most, before):
             with suppress(AeonError):
@@ -188,14 +187,14 @@ class Jobs:
         return found
 
     def count(self) -> dict[JobState, int]:
-        """How many jobs run, are queued and wait for a person."""
+        """Count the jobs that run, are queued and wait for a person."""
         with self._lock:
             running = sum(each.state == "running" for each in self._under_way.values())
             queued = len(self._under_way) - running
             return {"running": running, "queued": queued, "waiting": len(self._waiting)}
 
     def follow(self, job_id: str, follower: Follower) -> bool:
-        """Have a job followed from now on; False where it is not under way."""
+        """Follow a job from now on; False where it is not under way."""
         with self._lock:
             under_way = self._under_way.get(job_id)
             if under_way is not None:
@@ -203,13 +202,13 @@ class Jobs:
             return under_way is not None
 
     def leave(self, job_id: str, follower: Follower) -> None:
-        """No longer follow a job."""
+        """Stop following a job."""
         with self._lock, suppress(ValueError):
             if under_way := self._under_way.get(job_id):
                 under_way.followers.remove(follower)
 
     def cancel(self, job_id: str, reason: str) -> JobStatus:
-        """Stop a job for good, at its next safe boundary; one that has ended stays as it is. Raises
+        """Stop a job for good, at its next safe boundary; one that has ended is not changed. Raises
         JobNotFound and ArtefactError."""
         with self._lock:
             record = self._read(job_id)
@@ -220,14 +219,14 @@ class Jobs:
         return self.find(job_id)
 
     def list_open_questions(self, job_id: str) -> tuple[OpenQuestion, ...]:
-        """What a job waits for a person to say. Raises JobNotFound, ConfigError."""
+        """Return the open questions of a job. Raises JobNotFound, ConfigError."""
         status = self.find(job_id)
         if status.state != "waiting" or status.run is None:
             return ()
         return Desk(status.run).list_open()
 
     def settle(self, job_id: str, answers: Mapping[str, str]) -> JobStatus:
-        """Answer questions of a job, all of them or none; once nothing is open, it goes on. Raises
+        """Answer questions of a job, all of them or none; once none is open, it is resumed. Raises
         JobNotFound, ConfigError for answers that do not fit, ArtefactError."""
         status = self.find(job_id)
         if status.state != "waiting" or status.run is None:
@@ -237,7 +236,7 @@ class Jobs:
         return self.find(job_id)
 
     def close(self) -> None:
-        """Stop everything at its next safe boundary, to go on later, and wait for that."""
+        """Stop all jobs at their next safe boundary, to be resumed later, and wait for that."""
         with self._lock:
             self._stopping.set()
             queued = list(self._queue)
@@ -259,8 +258,8 @@ class Jobs:
         return record
 
     def go_on(self) -> None:
-        """Take up what a stop or a kill has left: what is in the background goes on, what waits for
-        a person waits on, and what has lost its program is cancelled."""
+        """Resume jobs that a stop or a kill has interrupted: background jobs continue, jobs that
+        wait for a person keep waiting, and jobs whose program is gone are cancelled."""
         with self._lock:
             for record in self.folder.list_open():
                 self._go_on_with(record)
@@ -277,14 +276,14 @@ class Jobs:
         elif not record.background:
             self._end(record.model_copy(update={"cancelled": _STOPPED}), "cancelled")
         elif record.configuration not in self.configurations.names:
-            # It may be there again with the next start.
+            # It may be available again at the next start.
             why = f"there is no configuration {record.configuration!r}"
             _log.warning("job %s does not go on: %s", record.id, why)
         else:
             self._begin(record.id)
 
     def _look_for_answers(self) -> None:
-        """Go on with jobs that were answered elsewhere, and those whose deadline has passed."""
+        """Resume jobs that were answered elsewhere, and those whose deadline has passed."""
         while not self._stopping.wait(_SECONDS_BETWEEN_LOOKS):
             for job_id in tuple(self._waiting):
                 with suppress(AeonError):
@@ -295,7 +294,7 @@ class Jobs:
             is_waiting = self.find(job_id).state == "waiting"
             if self._stopping.is_set() or not is_waiting or self.list_open_questions(job_id):
                 return
-            # Who asked for it has been told of the questions, and waits no more.
+            # The client has received the questions, and no longer waits.
             record = self._read(job_id).model_copy(update={"background": True})
             self.folder.write(record)
             self._waiting.discard(job_id)
@@ -320,7 +319,7 @@ class Jobs:
             running += 1
 
     def _stop(self, record: JobRecord) -> None:
-        """Stop a job that was cancelled: at once where it does not run."""
+        """Stop a cancelled job: at once where it does not run."""
         under_way = self._under_way.get(record.id)
         if under_way is not None and under_way.state == "running":
             under_way.control.request_stop(record.cancelled or "")
@@ -367,7 +366,7 @@ class Jobs:
             return run.to_end(under_way.attend(), place)
 
     def _finish(self, job_id: str, result: RunResult | None, problem: JobProblem | None) -> None:
-        """Record how a run of a job has ended, unless the job is to go on."""
+        """Record how a run of a job has ended, unless the job will be resumed."""
         record = self._read(job_id).model_copy(update={"problem": problem})
         if result is None:
             self._end(record, "failed")
@@ -387,7 +386,7 @@ class Jobs:
 
 
 def _find_end(record: JobRecord, result: Mapping[str, object]) -> JobEnd | None:
-    """How a job has ended, by the result of its latest run; None where it is to go on."""
+    """Return how a job has ended, by the result of its latest run; None where it will be resumed."""
     reason = result.get("termination_reason")
     if reason in (None, "interrupted", "waiting"):
         return "cancelled" if record.cancelled is not None else None

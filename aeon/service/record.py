@@ -1,4 +1,4 @@
-"""A job: a run that another program asked for, as `job.json` records it in the job's folder."""
+"""A job: another program's request for a run, as `job.json` records it in the job's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class JobProblem(Value):
-    """Why a job has no result: the kind of error, what happened, and what to do."""
+    """Why a job has no result: the kind of error, the message, and a remedy."""
 
     kind: str
     message: str
@@ -27,11 +27,11 @@ class JobProblem(Value):
 
 
 class JobRecord(Value):
-    """`job.json`. `id` is also that of the job's first run; `configuration` is the name of the one
-    that it is run by. Without a `task` the plan file has it. `files` are the names of the inputs
-    that are files in the job's folder. A job in the `background` goes on without the program that
-    asked for it. `note` is that program's own. `cancelled` says why, from the moment that it was
-    asked for; `ended` is None until the job has ended."""
+    """`job.json`. `id` is also that of the job's first run; `configuration` is the name of its
+    configuration. Without a `task` the plan file has it. `files` are the names of the inputs that
+    are files in the job's folder. A job in the `background` continues without the program that
+    requested it. `note` is that program's own. `cancelled` is the reason for cancelling, from the
+    moment of the request; `ended` is None until the job has ended."""
 
     format: Literal["aeon.job/1"] = "aeon.job/1"
     id: str
@@ -49,11 +49,10 @@ class JobRecord(Value):
 
 
 def make_id() -> str:
-    """A new id of a job: ids in order are jobs in the order in which they were asked for, and none
-    can be guessed."""
+    """Return a new job id: ids sort in the order of their requests, and none can be guessed."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
 
 
 def is_id(text: str) -> bool:
-    """Whether a text has the form of an id. Anything else may not become part of a path."""
+    """Check whether a text has the form of an id. No other text may become part of a path."""
     return _ID.fullmatch(text) is not None

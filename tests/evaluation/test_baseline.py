@@ -53,7 +53,7 @@ def test_a_baseline_that_was_blessed_is_read_again(tmp_path: Path) -> None:
     [
         ("other", 1, 2, "it has no arm other, but single, full"),
         ("full", 2, 2, "it has repeat=1, this measurement repeat=2"),
-        ("full", 1, 0, "it has none of the rows of this dataset as they are now"),
+        ("full", 1, 0, "it has none of the present rows of this dataset"),
     ],
 )
 def test_a_baseline_of_something_else_is_refused(

@@ -1,4 +1,4 @@
-"""Answers that a person labelled good or bad: reading them, and the rows in which each is
+"""Answers that a person labelled good or bad: reads them, and makes the rows in which each is
 judged."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Label(BaseModel):
-    """A labelled answer: what was asked, what was answered, and whether a person finds it good."""
+    """A labelled answer: its task and inputs, the answer, and whether a person finds it good."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -36,18 +36,18 @@ class Label(BaseModel):
 
     @property
     def id(self) -> str:
-        """What tells it from other answers, wherever it stands in its file."""
+        """An id that identifies it among other answers, wherever it stands in its file."""
         return digest(encode_json({"asked": self.asked, "answer": self.answer}).decode()).hex()
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """What the answer was given to."""
+        """The task and inputs that it answers."""
         return (self.task, *sorted(self.inputs.items()))
 
 
 def read_labels(path: Path) -> list[Label]:
-    """The labels of a file of JSON Lines, each answer once. Raises ConfigError that names each line
-    that is none, and each two lines that contradict each other."""
+    """Read the labels of a JSON Lines file, each answer once. Raises ConfigError that names each
+    line without a label, and each two lines that contradict each other."""
     labels: dict[str, Label] = {}
     lines: dict[str, int] = {}
     problems = []
@@ -71,7 +71,7 @@ def read_labels(path: Path) -> list[Label]:
 
 
 def _read_label(given: object) -> Label:
-    """The label that a line holds. Raises ValueError."""
+    """Return the label in a line. Raises ValueError."""
     if isinstance(given, ValueError):
         raise given
     if not isinstance(given, dict):
@@ -88,28 +88,28 @@ def _read_label(given: object) -> Label:
 
 
 def require_both_kinds(labels: Sequence[Label], path: Path) -> None:
-    """Raise ConfigError for labels that cannot tell how often a judge is wrong."""
+    """Raise ConfigError for labels that cannot show how often a judge is wrong."""
     good = sum(label.good for label in labels)
     if not labels:
         raise ConfigError(f"{path}: there are no labels", hint=_HINT)
     if good == len(labels):
         raise ConfigError(
-            f"{path}: all {good} answers are labelled good, so that "
-            "nothing tells how often the judge lets a bad one pass",
+            f"{path}: all {good} answers are labelled good, so "
+            "they cannot show how often the judge lets a bad one pass",
             hint="Add answers that are bad: those of earlier "
             "passes, of a weaker model, or spoiled.",
         )
     if good == 0:
         raise ConfigError(
-            f"{path}: all {len(labels)} answers are labelled bad, so "
-            "that nothing tells whether the judge lets a good one pass",
+            f"{path}: all {len(labels)} answers are labelled bad, so they "
+            "cannot show whether the judge lets a good one pass",
             hint="Add answers that are good.",
         )
 
 
 def list_judged_rows(path: Path, labels: Sequence[Label], repeat: int) -> GivenAnswers:
-    """Each labelled answer of a file as a row in which it is judged, `repeat` times; the first
-    judgements of all of them come first."""
+    """Return each labelled answer of a file as a row in which it is judged, `repeat` times; the
+    first judgements of all answers come first."""
     rows = list[Row]()
     for number in range(1, repeat + 1):
         for label in labels:
@@ -121,5 +121,5 @@ def list_judged_rows(path: Path, labels: Sequence[Label], repeat: int) -> GivenA
 
 
 def name_judgement(label: Label, number: int) -> str:
-    """The id of the row with the how-manieth judgement of an answer, from 1."""
+    """Return the id of the row with an answer's judgement of this number, from 1."""
     return f"{number}/{label.id}"

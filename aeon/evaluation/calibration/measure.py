@@ -1,4 +1,4 @@
-"""From judgements of labelled answers to what they tell of the judge."""
+"""Measures a judge by its judgements of labelled answers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from aeon.evaluation.statistics import Interval, bootstrap_mean, rate_interval, 
 
 
 class CalibrationTask(NamedTuple):
-    """What a calibration was asked for, and of which judge: the file of the `labels`, how often
-    each was judged, the share that may be wrong and over how many passes, the digests of what the
-    judge is asked by, and the `thresholds` that are configured."""
+    """The task of a calibration, and its judge: the file of the `labels`, how often each was
+    judged, the share that may be wrong and over how many passes, the digests of the judge's
+    requests, and the configured `thresholds`."""
 
     labels: str
     repeat: int
@@ -45,8 +45,8 @@ class CalibrationTask(NamedTuple):
 def read_judgements(
     labels: Sequence[Label], repeat: int, lines: Mapping[str, Line]
 ) -> tuple[list[JudgedAnswer], int]:
-    """The labelled answers with all their judgements, and how many judgements there are not. An
-    answer that lacks one is left out."""
+    """Return the labelled answers with all their judgements, and the number of missing judgements.
+    An answer that lacks one is left out."""
     judged = []
     missing = 0
     for label in labels:
@@ -65,7 +65,8 @@ def _name_judgements(label: Label, repeat: int) -> list[str]:
 def measure_judge(
     asked: CalibrationTask, labels: Sequence[Label], lines: Mapping[str, Line]
 ) -> CalibrationReport | None:
-    """What the judgements tell; None where those of no good answer, or of no bad one, are there."""
+    """Measure the judge; None where judgements of good answers, or of bad ones, are missing
+    altogether."""
     names = {name for label in labels for name in _name_judgements(label, asked.repeat)}
     lines = {name: line for name, line in lines.items() if name in names}
     judged, missing = read_judgements(labels, asked.repeat, lines)
@@ -94,7 +95,7 @@ def measure_judge(
 
 
 def _with_promise(report: CalibrationReport, tried: Sequence[Tried]) -> CalibrationReport:
-    """The report with the threshold that is promised, or why none is."""
+    """Return the report with the promised threshold, or with the reason why there is none."""
     chosen = None if report.not_measured else find_promised(tried)
     if chosen is not None:
         return report.model_copy(update={"chosen": chosen.threshold})
@@ -104,7 +105,7 @@ def _with_promise(report: CalibrationReport, tried: Sequence[Tried]) -> Calibrat
 
 
 def _with_repeats(report: CalibrationReport, judged: Sequence[JudgedAnswer]) -> CalibrationReport:
-    """The report with what judging an answer several times tells."""
+    """Return the report with the figures of repeated judgements."""
     if report.repeat == 1:
         return report
     in_use = report.thresholds if report.chosen is None else _same(report.chosen)
@@ -143,7 +144,8 @@ def _rate(right: Sequence[int], repeat: int) -> Rate:
 
 
 def _measure_spread(judged: Sequence[JudgedAnswer]) -> dict[str, ScoreSpread]:
-    """The standard deviation of each score between judgements of one answer, over all answers."""
+    """Return the standard deviation of each score between judgements of one answer, over all
+    answers."""
     spread = {}
     for name in SCORE_CODES:
         variances = [variance([each.scores[name] for each in one.judgements]) for one in judged]
@@ -154,7 +156,7 @@ def _measure_spread(judged: Sequence[JudgedAnswer]) -> dict[str, ScoreSpread]:
 
 
 def _measure_flips(judged: Sequence[JudgedAnswer], thresholds: Mapping[str, float]) -> Rate:
-    """The share of answers that one judgement lets pass and another does not."""
+    """Return the share of answers that one judgement lets pass and another does not."""
     flipped = [0 < one.count(thresholds) < len(one.judgements) for one in judged]
     share = fmean(flipped)
     return Rate(share=share, interval=wilson_interval(share, len(judged)))

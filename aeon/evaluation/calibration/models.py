@@ -1,5 +1,5 @@
-"""The values of a calibration: judgements of labelled answers, and what `calibration.json`
-holds."""
+"""The values of a calibration: judgements of labelled answers, and the content of
+`calibration.json`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class JudgedAnswer:
     judgements: tuple[Judgement, ...]
 
     def count(self, thresholds: Mapping[str, float]) -> int:
-        """How many judgements let the answer pass."""
+        """Count the judgements that let the answer pass."""
         return sum(one.passes(thresholds) for one in self.judgements)
 
 
 class Rate(Value):
-    """A share of what was judged, with its interval."""
+    """A share of the judged answers, with its interval."""
 
     share: float
     interval: Interval
 
 
 class Rates(Value):
-    """How a judge does at some thresholds: `sensitivity` is the share of the judgements of good
+    """The rates of a judge at some thresholds: `sensitivity` is the share of the judgements of good
     answers that let them pass, `specificity` the share of those of bad answers that do not."""
 
     sensitivity: Rate
@@ -42,9 +42,9 @@ class Rates(Value):
 
 
 class ThresholdReport(Value):
-    """What labels tell of one threshold, the same for all three scores. By one judgement of each
-    answer so many `passed`, of which so many were `wrong`; of the runs called converged at most the
-    share `at_most` is wrong, None where no risk was left to try it with."""
+    """The labels' evidence about one threshold, the same for all three scores. With one judgement
+    of each answer, `passed` answers passed, `wrong` of them bad; of the runs called converged at
+    most the share `at_most` is wrong, None where no risk was left to try it with."""
 
     threshold: float
     rates: Rates
@@ -55,7 +55,7 @@ class ThresholdReport(Value):
 
 
 class ScoreSpread(Value):
-    """How far judgements of one answer go apart: the standard deviation of a score, with its
+    """How far judgements of one answer differ: the standard deviation of a score, with its
     interval."""
 
     deviation: float
@@ -63,9 +63,9 @@ class ScoreSpread(Value):
 
 
 class CalibrationReport(Value):
-    """What labelled answers tell of a judge: `good` and `bad` ones, to so many `tasks`. `in_force`
-    is how it does at the thresholds that are configured. `chosen` is the threshold that is
-    promised, None where none is; `reason` then says why. `flips` is the share of answers whose
+    """The measured quality of a judge, from `good` and `bad` answers to a number of `tasks`.
+    `in_force` are its rates at the configured thresholds. `chosen` is the promised threshold, None
+    where there is none; `reason` then explains why. `flips` is the share of answers whose
     judgements differ, at `chosen` or else in force."""
 
     format: Literal["aeon.calibration/1"] = "aeon.calibration/1"
@@ -90,5 +90,5 @@ class CalibrationReport(Value):
 
     @property
     def promised(self) -> ThresholdReport | None:
-        """What is told of the threshold that is promised."""
+        """The report on the promised threshold."""
         return next((one for one in self.tried if one.threshold == self.chosen), None)

@@ -20,7 +20,7 @@ _OWN = {"calibration", "margin", "when", "criteria_file", *SCORE_CODES}
 
 
 def require_replaceable(path: Path) -> None:
-    """Raise ConfigError for a file that a person has written: only what `aeon calibrate` wrote is
+    """Raise ConfigError for a file that `aeon calibrate` did not write: only its own files are
     replaced."""
     if not path.exists():
         return
@@ -30,14 +30,14 @@ def require_replaceable(path: Path) -> None:
         values = None
     if not isinstance(values, dict) or not isinstance(values.get("calibration"), dict):
         raise ConfigError(
-            f"{path}: is there already, and `aeon calibrate` did not write it",
-            hint="Give it another name; convergence=calibrated is then what a calibration finds.",
+            f"{path}: exists already, and `aeon calibrate` did not write it",
+            hint="Rename it: convergence=calibrated is the option that a calibration writes.",
         )
 
 
 def write_option(path: Path, report: CalibrationReport, settings: ConvergenceSettings) -> None:
-    """Write the option: the threshold that is promised, what it was chosen by, and everything else
-    of `convergence` as it is configured. Raises ArtefactError."""
+    """Write the option: the promised threshold, the figures behind it, and the configured rest of
+    `convergence`. Raises ArtefactError."""
     promised = report.promised
     assert promised is not None
     with as_artefact_error(path):
@@ -51,7 +51,7 @@ def write_option(path: Path, report: CalibrationReport, settings: ConvergenceSet
         "defaults": ["default", "_self_"],
         **dict.fromkeys(SCORE_CODES, promised.threshold),
         "margin": 0.0,
-        # What was labelled are whole answers.
+        # The labelled answers were whole answers.
         "when": "plan_done",
         "criteria_file": None,
         **settings.model_dump(mode="json", exclude_defaults=True, exclude=_OWN),
@@ -79,9 +79,9 @@ def _make_calibration(report: CalibrationReport, promised: ThresholdReport) -> C
 
 
 def trust_again(before: Content, path: Path) -> bool:
-    """Trust the folder of a project after the option was written into it, where the person had
-    trusted it as it was `before`, and nothing else has changed since. Whether it was; else they are
-    asked before the next run."""
+    """Trust a project's folder again after the option was written into it, if the person had
+    trusted its content `before` and nothing else has changed. Returns whether it is trusted; else
+    they are asked before the next run."""
     after = read_content(before.folder)
     name = path.resolve().relative_to(before.folder).as_posix()
     was_trusted = list_trusted().get(str(before.folder)) == before.digest

@@ -1,5 +1,5 @@
-"""What labelled answers promise of a threshold: how many of the runs that a judge calls converged
-may be wrong, over several looks. Pure functions of the standard library."""
+"""The promise that labelled answers allow for a threshold: the share of wrong runs among those that
+a judge calls converged, over several looks. Pure functions of the standard library."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ SHARES: tuple[tuple[float, float], ...] = (
     (0.6, 0.25),
     (0.5, 0.0),
 )
-"""The thresholds that are tried, the strictest first, each with its share of the risk. They are
-fixed before any label is seen. One without a share is tried with what the one before it had, once
-that is confirmed."""
+"""The thresholds to try, the strictest first, each with its share of the risk. They are fixed
+before any label is seen. One without a share inherits the risk of the one before it, once that
+is confirmed."""
 _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledScore:
-    """One judgement of a labelled answer: its least score, below 0 where something else than a
+    """One judgement of a labelled answer: its least score, below 0 where something other than a
     score holds the answer back."""
 
     good: bool
     score: float
 
     def passes(self, threshold: float) -> bool:
-        """Whether the judge calls the answer good enough at this threshold."""
+        """Whether the judge finds the answer good enough at this threshold."""
         return self.score >= threshold
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What the labels say of one threshold: how many answers the judge lets pass, how many of them
-    are `wrong`, and which share of the runs called converged is wrong `at_most`. `risk` is what was
-    spent on it. `is_telling`: the judge tells good from bad; `is_promised`: it does, and that share
-    is within what was asked for."""
+    """The labels' evidence about one threshold: how many answers the judge lets pass, how many of
+    them are `wrong`, and which share of the runs called converged is wrong `at_most`. `risk` is the
+    risk spent on it. `is_telling`: the judge tells good from bad; `is_promised`: it does, and
+    `at_most` is within the requested share."""
 
     threshold: float
     passed: int
@@ -58,9 +58,9 @@ class Tried:
 def try_thresholds(
     judged: Sequence[LabelledScore], max_false: float, passes: int
 ) -> tuple[Tried, ...]:
-    """Each threshold that is tried, with one judgement for each labelled answer. The chance that
-    any of those promised lets more than `max_false` of the runs called converged be wrong, over so
-    many `passes`, is at most LEVEL (the fallback procedure of Wiens)."""
+    """Try each threshold with one judgement of each labelled answer. The chance that any promised
+    one lets more than `max_false` of the runs called converged be wrong, over `passes` looks, is at
+    most LEVEL (the fallback procedure of Wiens)."""
     tried = []
     carried = 0.0
     for threshold, share in SHARES:
@@ -83,29 +83,29 @@ def _try_threshold(
 
 
 def find_promised(tried: Sequence[Tried]) -> Tried | None:
-    """Of the thresholds that are promised the one that lets most good answers pass; of several the
-    strictest, since no label tells what lies between them."""
+    """Return the promised threshold that lets most good answers pass; of several the strictest,
+    since no label lies between them."""
     promised = [one for one in tried if one.is_promised]
     return max(promised, key=lambda one: (one.passed - one.wrong, one.threshold), default=None)
 
 
 def tolerate_in_one_look(max_false: float, passes: int) -> float:
-    """The share of wrong answers among those that one look lets pass, with which at most
-    `max_false` of the runs called converged are wrong after so many looks. A run that is wrong may
-    be let pass at each look, one that is right is sure to be looked at just once; nothing is
-    assumed of how the looks depend on each other."""
+    """Return the share of wrong answers that one look may let pass so that at most `max_false` of
+    the runs called converged are wrong after `passes` looks. A wrong run may pass at each look, a
+    right one is only sure of one look; nothing is assumed about how the looks depend on each other.
+    """
     return max_false / (max_false + passes * (1 - max_false))
 
 
 def spread_over_passes(share: float, passes: int) -> float:
-    """The share of runs called converged that are wrong after so many looks, at most, where one
-    look lets pass this share of wrong answers."""
+    """Return the largest share of wrong runs among those called converged after `passes` looks,
+    where one look lets pass this `share` of wrong answers."""
     return passes * share / (passes * share + 1 - share)
 
 
 def bound_share(wrong: int, of: int, risk: float) -> float:
-    """The upper bound of a share by Clopper and Pearson, of which `wrong` were seen among `of`: it
-    is below the true share with a chance of at most `risk`, for any number of trials."""
+    """Return Clopper and Pearson's upper bound of a share, of which `wrong` were seen among `of`:
+    it is below the true share with a chance of at most `risk`, for any number of trials."""
     if wrong >= of or risk <= 0:
         return 1.0
     low = 0.0
@@ -120,7 +120,7 @@ def bound_share(wrong: int, of: int, risk: float) -> float:
 
 
 def _at_most(successes: int, of: int, chance: float) -> float:
-    """The chance of at most so many successes in `of` trials."""
+    """Return the chance of at most this number of successes in `of` trials."""
     log_chance = math.log(chance)
     log_other = math.log1p(-chance)
     logs = (
@@ -135,7 +135,7 @@ def _log_ways(of: int, count: int) -> float:
 
 
 def count_needed(wrong: int, max_false: float, passes: int, risk: float) -> int:
-    """How many answers must pass, of which so many are wrong, for `max_false` to be promised."""
+    """Return how many answers must pass, `wrong` of them bad, for `max_false` to be promised."""
     tolerated = tolerate_in_one_look(max_false, passes)
 
     def is_enough(of: int) -> bool:
@@ -148,7 +148,7 @@ def count_needed(wrong: int, max_false: float, passes: int, risk: float) -> int:
 
 
 def tells_apart(judged: Sequence[LabelledScore], threshold: float) -> bool:
-    """Whether the judge lets good answers pass more often than bad ones, by Fisher's exact
+    """Check whether the judge lets good answers pass more often than bad ones, by Fisher's exact
     one-sided test: a judge at chance promises nothing, however few of the labels are bad."""
     good = sum(one.good for one in judged)
     passed = [one for one in judged if one.passes(threshold)]
@@ -157,8 +157,8 @@ def tells_apart(judged: Sequence[LabelledScore], threshold: float) -> bool:
 
 
 def fisher_greater(right: int, passed: int, good: int, of: int) -> float:
-    """The chance of at least so many good ones among those that passed, where passing has nothing
-    to do with being good (Fisher's exact one-sided test)."""
+    """Return the chance of at least `right` good answers among those that passed, if passing is
+    independent of being good (Fisher's exact one-sided test)."""
     most = min(passed, good)
     ways = sum(
         math.comb(good, count) * math.comb(of - good, passed - count)

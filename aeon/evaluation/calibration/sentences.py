@@ -1,4 +1,4 @@
-"""What a calibration says in words."""
+"""The sentences of a calibration."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _USABLE = 0.5
 
 
 def describe_need(good: int, max_false: float, passes: int) -> str:
-    """What a judge without error would need, where there are too few good answers for any promise;
-    empty where there are enough."""
+    """Describe how many answers even a judge without error needs, where there are too few good ones
+    for any promise; empty where there are enough."""
     needed = count_needed(0, max_false, passes, _LEAST_RISK)
     if good >= needed:
         return ""
     return (
-        f"With {count_noun(good, 'good answer')} nothing can be promised, even of a judge without error: "
+        f"{count_noun(good, 'good answer')} allow no promise, even for a judge without error: "
         f"max_false={max_false:g} over {count_noun(passes, 'pass')} takes {needed:,} answers "
-        f"that it rightly lets pass. {_describe_less(0, good, max_false, passes)}".rstrip()
+        f"that rightly pass. {_describe_less(0, good, max_false, passes)}".rstrip()
     )
 
 
 def _describe_less(wrong: int, passed: int, max_false: float, passes: int) -> str:
-    """What so many answers that passed would be enough for; empty for nothing of use."""
+    """Describe the weaker promises for which the passed answers suffice; empty if none is useful."""
     share = bound_share(wrong, passed, _LEAST_RISK)
     ways = []
     if passes > 1 and share <= max_false:
@@ -50,11 +50,11 @@ def _describe_less(wrong: int, passed: int, max_false: float, passes: int) -> st
 
 
 def explain_no_promise(tried: Sequence[Tried], max_false: float, passes: int, missing: int) -> str:
-    """Why no threshold is promised, and what would help."""
+    """Explain why no threshold is promised, and what would help."""
     if missing:
         return (
-            f"{count_noun(missing, 'judgement')} could not be had, and nothing is promised without "
-            "them: the same command asks for them again."
+            f"{count_noun(missing, 'judgement')} failed, and nothing is promised without "
+            "them: repeat the command to request them again."
         )
     useful = [one for one in tried if one.is_telling]
     if not useful:
@@ -76,7 +76,7 @@ def explain_no_promise(tried: Sequence[Tried], max_false: float, passes: int, mi
 
 
 def write_report(report: CalibrationReport) -> str:
-    """The figures of a judge as plain text."""
+    """Return the figures of a judge as plain text."""
     parts = [
         [_describe_labels(report)],
         _list_in_force(report),
@@ -97,7 +97,7 @@ def _describe_labels(report: CalibrationReport) -> str:
 
 
 def _list_in_force(report: CalibrationReport) -> list[str]:
-    """How the judge does at the configured thresholds, and how far its judgements go apart."""
+    """Return the judge's rates at the configured thresholds, and how far its judgements differ."""
     given = ", ".join(f"{name} {least:g}" for name, least in report.thresholds.items())
     rows = [
         (f"At {given}", "", "95 %"),
@@ -140,7 +140,7 @@ def _describe_outcome(report: CalibrationReport) -> str:
 
 
 def describe_promise(report: CalibrationReport) -> str:
-    """What is promised of the chosen threshold."""
+    """Describe the promise for the chosen threshold."""
     return (
         f"of the runs called converged at most {100 * report.max_false:g} % are wrong, over "
         f"{count_noun(report.passes, 'pass')}, with {100 * (1 - LEVEL):.0f} % confidence."

@@ -1,4 +1,4 @@
-"""The server's application: which path is answered by what."""
+"""The server's application: the endpoint of each path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ROUTES = (
 
 
 def make_app(jobs: Jobs, access: Access) -> Starlette:
-    """The application that serves jobs to who has access."""
+    """Return the application that serves jobs to clients with access."""
     handled: tuple[type[Exception], ...] = (ApiError, AeonError, HTTPException, Exception)
     app = Starlette(
         routes=[Route("/healthz", say_healthy, methods=["GET"]), *_ROUTES],
@@ -57,5 +57,5 @@ def make_app(jobs: Jobs, access: Access) -> Starlette:
 
 
 async def say_healthy(_request: Request) -> Response:
-    """Whether the server answers."""
+    """Report that the server answers."""
     return JSONResponse({"status": "ok"})

@@ -1,4 +1,4 @@
-"""Jobs that a client waits for: asked for, followed, and stopped when the client goes away."""
+"""Jobs that a client waits for: requested, followed, and stopped when the client disconnects."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Attended:
 
     @classmethod
     async def begin(cls, jobs: Jobs, asked: JobRequest, *, with_text: bool = False) -> Attended:
-        """Ask for a job. Raises ApiError for a name that is no configuration's, and what
-        `Jobs.submit` raises."""
+        """Submit a job. Raises ApiError for an unknown configuration, and the errors of
+        `Jobs.submit`."""
         if asked.configuration not in jobs.configurations.names:
             known = ", ".join(jobs.configurations.names)
             message = f"The model {asked.configuration[:200]!r} does not exist. There are: {known}."
@@ -50,16 +50,16 @@ class Attended:
         except ConfigError as error:
             if not asked.files:
                 raise
-            # The hint is for who starts a run with files of their own.
+            # The hint addresses people who start runs with their own files.
             raise refuse(error.message, code=type(error).__name__) from None
         return cls(jobs, job_id, feed, background=asked.background)
 
     async def find(self) -> JobStatus:
-        """The job as it stands."""
+        """Return the present state of the job."""
         return await run_in_threadpool(self.jobs.find, self.job_id)
 
     async def wait(self, request: Request) -> JobStatus | None:
-        """The job once it has ended; None where its client went away first."""
+        """Wait until the job has ended, and return it; None where its client disconnected first."""
         ended = asyncio.create_task(self.feed.wait_for_end())
         gone = asyncio.create_task(_wait_until_gone(request))
         try:
@@ -71,14 +71,14 @@ class Attended:
         return await self.find() if self.feed.has_ended else None
 
     def leave(self) -> None:
-        """The client takes no more: a job that is not in the background is stopped."""
+        """Stop following: a job that is not in the background is stopped."""
         if self.feed.has_ended or self._background:
             return
         asyncio.get_running_loop().run_in_executor(None, self.jobs.cancel, self.job_id, GONE)
 
 
 class AttendedStream(StreamingResponse):
-    """Server-sent events of a job; it is left when they end, however they end."""
+    """Server-sent events of a job; following stops when they end, however they end."""
 
     def __init__(self, attended: Attended, events: AsyncIterator[str]) -> None:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -94,8 +94,8 @@ class AttendedStream(StreamingResponse):
 
 
 async def follow_text(attended: Attended) -> AsyncIterator[str | Comment | JobStatus]:
-    """What comes of a job: pieces of its answer, comments, and the job once it has ended. Raises
-    ApiError for a job without an answer, and where text that was given already is withdrawn."""
+    """Yield the output of a job: pieces of its answer, comments, and the job once it has ended.
+    Raises ApiError for a job without an answer, and when text already sent is withdrawn."""
     feed = attended.feed
     sent = ""
     while not feed.has_ended:
@@ -120,25 +120,25 @@ async def follow_text(attended: Attended) -> AsyncIterator[str | Comment | JobSt
 
 
 class Comment(str):
-    """A line for people who look on."""
+    """A line for people who watch."""
 
     __slots__ = ()
 
     def encode_line(self) -> str:
-        """It as a comment of server-sent events, which clients leave out."""
+        """Encode it as a comment of server-sent events, which clients ignore."""
         return f": {' '.join(self.split())}\n\n"
 
 
 def encode_event(data: Mapping[str, Any] | str, name: str = "") -> str:
-    """A server-sent event."""
+    """Encode a server-sent event."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n"
 
 
 def read_answer(status: JobStatus) -> str:
-    """The text that a client is given of a job that has ended, or waits for a person. Raises
-    ApiError for one that failed or was stopped."""
+    """Return the text for a client of a job that has ended, or waits for a person. Raises ApiError
+    for a job that failed or was stopped."""
     if status.state == "failed":
         message, kind = read_failure(status)
         raise describe_failure(f"{message} (/runs/{status.record.id})", kind)
@@ -147,14 +147,14 @@ def read_answer(status: JobStatus) -> str:
     if status.state != "done":
         cancelled = status.record.cancelled
         why = cancelled or "the server is being stopped"
-        # Who stopped a run for good does not want the client to ask for it again.
+        # After a run was stopped for good, the client must not request it again.
         headers = NO_RETRY if cancelled else None
         raise ApiError(503, f"the run was stopped: {why}", "stopped", headers=headers)
     return str(status.result.get("answer", ""))
 
 
 def read_failure(status: JobStatus) -> tuple[str, str]:
-    """Why a job failed: what happened, and the kind of error."""
+    """Return why a job failed: the message, and the kind of error."""
     if problem := status.record.problem:
         return f"{problem.message} {problem.hint}".strip(), problem.kind
     error = status.result.get("error") or {}
@@ -167,7 +167,7 @@ def _list_questions(status: JobStatus) -> list[str]:
 
 
 def describe_run(status: JobStatus) -> dict[str, Any]:
-    """What is said of a run beside its answer."""
+    """Describe a run in addition to its answer."""
     result = status.result
     total = (result.get("usage") or {}).get("total") or {}
     scores = result.get("scores") or {}
@@ -181,7 +181,7 @@ def describe_run(status: JobStatus) -> dict[str, Any]:
 
 
 def read_tokens(status: JobStatus) -> tuple[int, int]:
-    """The tokens of a run, in and out."""
+    """Return the input and output tokens of a run."""
     total = (status.result.get("usage") or {}).get("total") or {}
     return int(total.get("input_tokens") or 0), int(total.get("output_tokens") or 0)
 

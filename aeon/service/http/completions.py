@@ -26,7 +26,7 @@ from aeon.service.record import JobRecord
 
 
 async def create_completion(request: Request) -> Response:
-    """Run a task, and give its answer, whole or as it comes."""
+    """Run a task, and return its answer, whole or as a stream."""
     jobs: Jobs = request.app.state.jobs
     body = await read_object(request)
     asked = read_chat(body)
@@ -52,7 +52,7 @@ async def create_completion(request: Request) -> Response:
 async def _stream(attended: Attended, *, with_usage: bool) -> AsyncIterator[str]:
     record = (await attended.find()).record
     head = _describe_head(record, "chat.completion.chunk")
-    # Told at once, so that a client whose connection breaks knows where its run is.
+    # Sent at once, so that a client whose connection breaks knows where its run is.
     metadata = {"run_id": record.id}
     yield _encode_chunk(head, {"role": "assistant", "content": ""}, metadata=metadata)
     try:
@@ -110,13 +110,13 @@ def _describe_metadata(status: JobStatus) -> dict[str, Any]:
 
 
 async def list_models(request: Request) -> Response:
-    """The named configurations."""
+    """List the named configurations."""
     names = request.app.state.jobs.configurations.names
     return JSONResponse({"object": "list", "data": [_describe_model(name) for name in names]})
 
 
 async def find_model(request: Request) -> Response:
-    """One of them."""
+    """Describe one named configuration."""
     name = request.path_params["name"]
     if name not in request.app.state.jobs.configurations.names:
         raise ApiError(404, f"The model {name[:200]!r} does not exist", "model_not_found", "model")

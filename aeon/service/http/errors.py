@@ -1,4 +1,4 @@
-"""Errors as OpenAI's interface has them."""
+"""Errors in the form of OpenAI's interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_RETRY = {"x-should-retry": "false"}
 
 
 class ApiError(Exception):
-    """A refusal: its status, what a person can read, and a code for programs."""
+    """A refusal: its status, a message for people, and a code for programs."""
 
     def __init__(
         self,
@@ -39,29 +39,29 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     def describe(self) -> dict[str, Any]:
-        """The body."""
+        """Return the body."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         message = mask(self.message.encode()).decode()
         content = {"message": message, "type": kind, "param": self.param, "code": self.code}
         return {"error": content}
 
     def respond(self) -> JSONResponse:
-        """The response."""
+        """Return the response."""
         return JSONResponse(self.describe(), self.status, headers=self.headers)
 
 
 def refuse(message: str, param: str | None = None, code: str | None = None) -> ApiError:
-    """What is raised for a request that cannot be answered as it is."""
+    """Return the error for a request that cannot be answered."""
     return ApiError(400, message, code, param)
 
 
 def describe_failure(message: str, code: str | None) -> ApiError:
-    """What a run that failed is answered with."""
+    """Return the error for a run that failed."""
     return ApiError(502, message, code, headers=NO_RETRY)
 
 
 def as_api_error(error: Exception) -> ApiError:
-    """An error of Aeon's, or of Starlette's, as one of the interface."""
+    """Convert an error of Aeon's, or of Starlette's, to one of the interface."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, HTTPException):
@@ -80,5 +80,5 @@ def as_api_error(error: Exception) -> ApiError:
 
 
 async def handle_error(_request: Request, error: Exception) -> Response:
-    """For `exception_handlers` of Starlette."""
+    """Handle an error, for `exception_handlers` of Starlette."""
     return as_api_error(error).respond()

@@ -1,5 +1,5 @@
-"""What becomes of each field that a client of OpenAI's interface may send: it is read, left out, or
-refused. Nothing that a client relies on is left out without a word."""
+"""The treatment of each field that a client of OpenAI's interface may send: read, ignored, or
+refused. No field that a client relies on is ignored silently."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEFT_OUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RefusedField:
-    """Why a field is refused, unless it has one of the values that ask for nothing."""
+    """Why a field is refused, unless it has one of the values that change nothing."""
 
     why: str
     harmless: tuple[Any, ...] = ()
@@ -45,8 +45,8 @@ _REFUSED_TOOLS = {
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of one kind of request, by what becomes of them. `flags` are those of them that
-    are read as true or false."""
+    """The fields of one kind of request, by their treatment. `flags` are those read as true or
+    false."""
 
     read: frozenset[str]
     left_out: frozenset[str]
@@ -54,8 +54,8 @@ class Fields:
     flags: frozenset[str]
 
     def check(self, body: Mapping[str, Any]) -> None:
-        """Raise ApiError for a field that asks for what a run does not do, one that is not known,
-        and a flag that is none. A field of null is as one that is not there."""
+        """Raise ApiError for a field with an unsupported request, an unknown field, and a flag that
+        is not true or false. A null field counts as missing."""
         for name, value in body.items():
             if value is None or name in self.left_out:
                 continue

@@ -1,4 +1,4 @@
-"""What stands before every request: who may ask, from which page, how much, and how slowly."""
+"""The checks before every request: its sender, its page, its size, and its speed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _OPEN_PATHS = ("/healthz",)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask: who has the `token`; without one, whose `Host` names this machine."""
+    """Who may send requests: holders of the `token`; without a token, requests whose `Host` names
+    this machine."""
 
     token: str | None = None
     max_body_bytes: int = 4_000_000
 
 
 class Guard:
-    """Lets through what may pass, and answers the rest."""
+    """Passes on allowed requests, and answers the others."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -70,7 +71,7 @@ class Guard:
     def _check_token(self, authorization: str) -> None:
         given = _read_token(authorization)
         if not hmac.compare_digest(given.encode(), (self._access.token or "").encode()):
-            # Browsers know this way alone: any name, and the token as the password.
+            # Browsers support only this way: any name, and the token as the password.
             ways = 'Basic realm="aeon", charset="UTF-8"'
             message = "the token is missing or wrong: Authorization: Bearer TOKEN"
             raise ApiError(401, message, "invalid_api_key", headers={"www-authenticate": ways})
@@ -100,7 +101,7 @@ class Guard:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether the `Host` of a request, with a port or without, names this machine itself."""
+    """Check whether the `Host` of a request, with or without a port, names this machine itself."""
     name, _, port = host.rpartition(":")
     if not name or not port.isdecimal():
         name = host
@@ -114,7 +115,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def _read_token(authorization: str) -> str:
-    """The token of a program, or the password that a browser has asked its person for."""
+    """Return the token of a program, or the password that a browser has asked its user for."""
     scheme, _, value = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
@@ -127,7 +128,7 @@ def _read_token(authorization: str) -> str:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """`receive` of a request whose body has been read."""
+    """Return a `receive` for a request whose body has been read."""
     is_read = False
 
     async def read() -> Message:

@@ -1,4 +1,4 @@
-"""Runs for people: a list, a page for each, live while it runs, and the questions that wait."""
+"""Runs for people: a list, a page for each, live while it runs, and its open questions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OWN_PAGE = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
-# What a model wrote stands in it: it may do nothing in the server's name.
+# The page contains a model's text: it may do nothing in the server's name.
 _REPORT = {**_OWN_PAGE, "content-security-policy": "sandbox allow-scripts; frame-ancestors 'none'"}
 _FORM = "application/x-www-form-urlencoded"
 
@@ -57,7 +57,7 @@ async def list_runs(request: Request) -> Response:
 
 
 async def show_run(request: Request) -> Response:
-    """The page of a run: as it ended, or what happens in it."""
+    """Show the page of a run: its end, or its progress."""
     status = await _find(request)
     report = status.run / "report.html" if status.run else None
     if status.has_ended and report is not None and report.is_file():
@@ -66,7 +66,7 @@ async def show_run(request: Request) -> Response:
 
 
 async def follow_events(request: Request) -> Response:
-    """The events of a run as server-sent events, up to its end."""
+    """Stream the events of a run as server-sent events, up to its end."""
     status = await _find(request)
     started = _read_place(request.headers.get("last-event-id", ""))
     events = _tail(_jobs_of(request), status.record.id, started)
@@ -75,7 +75,7 @@ async def follow_events(request: Request) -> Response:
 
 
 def _read_place(text: str) -> tuple[int, int]:
-    """The run, counted from 0, and the byte after the last event that a client has seen."""
+    """Return the run, counted from 0, and the byte after the last event that a client has seen."""
     run, _, byte = text.partition(".")
     if not (run.isdecimal() and byte.isdecimal() and len(text) < 20):
         return 0, 0
@@ -83,7 +83,7 @@ def _read_place(text: str) -> tuple[int, int]:
 
 
 async def _tail(jobs: Jobs, job_id: str, place: tuple[int, int]) -> AsyncIterator[str]:
-    """What stands in the journals of a job's runs, and what comes to stand there."""
+    """Yield the lines in the journals of a job's runs, and those written later."""
     run, byte = place
     looks = 0
     while True:
@@ -112,7 +112,7 @@ async def _tail(jobs: Jobs, job_id: str, place: tuple[int, int]) -> AsyncIterato
 
 
 def _read_lines(journal: Path, byte: int) -> list[bytes]:
-    """The next whole lines of a journal, from a byte on."""
+    """Read the next whole lines of a journal, from a byte on."""
     try:
         with journal.open("rb") as file:
             file.seek(byte)
@@ -126,7 +126,7 @@ def _read_lines(journal: Path, byte: int) -> list[bytes]:
 
 
 async def show_questions(request: Request) -> Response:
-    """What a run waits for a person to say: a form for browsers, else JSON."""
+    """Show a run's open questions: a form for browsers, else JSON."""
     status = await _find(request)
     return await _show_open(request, status, {})
 
@@ -145,7 +145,7 @@ async def _show_open(
 
 
 async def answer_questions(request: Request) -> Response:
-    """Take answers: an object of texts by the ids of questions, or the form."""
+    """Accept answers: an object of texts by the ids of questions, or the form."""
     jobs = _jobs_of(request)
     status = await _find(request)
     if not request.headers.get("content-type", "").startswith(_FORM):
@@ -155,7 +155,7 @@ async def answer_questions(request: Request) -> Response:
         settled = await run_in_threadpool(jobs.settle, status.record.id, answers)
         return JSONResponse({"run_id": status.record.id, "state": settled.state})
     if request.headers.get("origin") is None:
-        # Every browser names the page that a form is sent from, and the guard has looked at it.
+        # Every browser names the page that a form is sent from, and the guard has checked it.
         raise ApiError(403, "a form is sent from this server's own page", "origin_refused")
     fields = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
     try:
@@ -177,7 +177,7 @@ async def send_style(_request: Request) -> Response:
 
 
 async def show_metrics(request: Request) -> Response:
-    """How the server is, as Prometheus reads it."""
+    """Report the state of the server in Prometheus's format."""
     jobs = _jobs_of(request)
     spent = jobs.configurations.spent
     lines = ["# TYPE aeon_jobs gauge"]
@@ -220,7 +220,7 @@ def _templates() -> Environment:
 
 
 def _name_state(status: JobStatus) -> str:
-    """The state of a job as a person reads it, with how its run ended."""
+    """Name the state of a job for a person, with how its run ended."""
     reason = status.result.get("termination_reason")
     if status.state != "done" or not reason:
         return {"waiting": "waiting for a person"}.get(status.state, status.state)

@@ -19,15 +19,15 @@ _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 
 class SentFiles:
-    """The files of a conversation, by the names of the inputs that they become: the name of the
-    file where it can be one and is not in use, else what it is and a number."""
+    """The files of a conversation, by the names of the inputs that they become: the file's name
+    where it is valid and unused, else its kind and a number."""
 
     def __init__(self, reserved: set[str]) -> None:
         self.contents: dict[str, bytes] = {}
         self._reserved = reserved
 
     def add(self, noun: str, content: bytes, filename: object, where: str) -> str:
-        """Add a file; the name of its input. Raises ApiError for one too many."""
+        """Add a file and return the name of its input. Raises ApiError for one too many."""
         if len(self.contents) >= _MOST_FILES:
             raise refuse(f"{where}: more than {_MOST_FILES} files", where)
         stem = PurePath(filename).stem if isinstance(filename, str) else ""
@@ -40,7 +40,8 @@ class SentFiles:
 
 
 def read_content(content: Any, where: str, files: SentFiles) -> str:
-    """The text of a message; where a file stood, the name of its input does. Raises ApiError."""
+    """Return the text of a message, with each file replaced by the name of its input. Raises
+    ApiError."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [None]
@@ -79,7 +80,7 @@ def _get_object(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _decode(source: object, part: Mapping[str, Any], where: str) -> bytes:
-    """The bytes of a file that is given as a data URL, or in base64. Raises ApiError."""
+    """Return the bytes of a file sent as a data URL, or in base64. Raises ApiError."""
     if part.get("file_id") or part.get("file_url"):
         raise _refuse_elsewhere(where)
     if not isinstance(source, str):

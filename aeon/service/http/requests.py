@@ -1,4 +1,4 @@
-"""What clients send, as jobs: the last message of a conversation is the task, the earlier ones are
+"""Clients' requests as jobs: the last message of a conversation is the task, the earlier ones are
 an input."""
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MOST_METADATA = 16
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The JSON object that a request holds. Raises ApiError."""
+    """Return the JSON object in a request. Raises ApiError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        # What a page of a stranger may send without being asked for leave is of another kind.
+        # A stranger's page may send other content types without permission, but not this one.
         raise ApiError(415, "Content-Type must be application/json", "unsupported_media_type")
     try:
-        # Unlike `json`, it refuses half of a surrogate pair, which no answer could give back.
+        # Unlike `json`, it refuses half of a surrogate pair, which no answer could return.
         body = from_json(await request.body(), allow_inf_nan=False)
     except ValueError as error:
         raise refuse(f"the body is not JSON: {error}") from None
@@ -38,7 +38,7 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 def read_chat(body: Mapping[str, Any]) -> JobRequest:
-    """The job that a chat completion asks for. Raises ApiError."""
+    """Return the job that a chat completion requests. Raises ApiError."""
     CHAT.check(body)
     read_usage_wish(body)
     shape = body.get("response_format") or {"type": "text"}
@@ -50,7 +50,7 @@ def read_chat(body: Mapping[str, Any]) -> JobRequest:
 
 
 def read_response(body: Mapping[str, Any]) -> JobRequest:
-    """The job that a response asks for. Raises ApiError."""
+    """Return the job that a response requests. Raises ApiError."""
     RESPONSES.check(body)
     _check_format(_read_text_format(body), "text")
     given = body.get("input")
@@ -66,7 +66,7 @@ def read_response(body: Mapping[str, Any]) -> JobRequest:
 
 
 def read_usage_wish(body: Mapping[str, Any]) -> bool:
-    """Whether a stream is to end with its usage. Raises ApiError."""
+    """Check whether a stream shall end with its usage. Raises ApiError."""
     options = body.get("stream_options") or {}
     wish = options.get("include_usage", False) if isinstance(options, dict) else None
     if not isinstance(wish, bool):
@@ -122,7 +122,7 @@ def _read_message(message: Any, where: str, files: SentFiles) -> dict[str, str]:
 
 
 def _read_texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
-    """An object of texts by their names."""
+    """Read an object of texts by their names."""
     given = body.get(name) or {}
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         raise refuse(f"{name} must be an object of texts", name)

@@ -1,4 +1,4 @@
-"""`/v1/responses`: a run that is waited for, followed, or asked for again later and elsewhere."""
+"""`/v1/responses`: a run that a client waits for, follows, or requests again later and elsewhere."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PREFIX = "resp_"
 
 
 async def create_response(request: Request) -> Response:
-    """Run a task: in the background, or until its answer is there, whole or as it comes."""
+    """Run a task: in the background, or until its answer is complete, whole or as a stream."""
     jobs: Jobs = request.app.state.jobs
     body = await read_object(request)
     asked = read_response(body)
@@ -58,7 +58,7 @@ async def create_response(request: Request) -> Response:
 
 
 async def retrieve_response(request: Request) -> Response:
-    """A run as it stands."""
+    """Return the present state of a run."""
     if request.query_params.get("stream") == "true":
         raise refuse("stream: a response is retrieved whole; /runs/ID/events follows it", "stream")
     jobs: Jobs = request.app.state.jobs
@@ -113,7 +113,7 @@ async def _stream(attended: Attended) -> AsyncIterator[str]:
 
 
 def describe_response(status: JobStatus) -> dict[str, Any]:
-    """A job as a response of OpenAI's interface."""
+    """Return a job as a response of OpenAI's interface."""
     record = status.record
     is_done = status.state == "done"
     text = read_answer(status) if is_done else None
@@ -149,7 +149,7 @@ def _describe_text(text: str) -> dict[str, Any]:
 
 
 def _describe_message(item_id: str, text: str | None) -> dict[str, Any]:
-    """The message that the answer is; without a `text` it has only begun."""
+    """Return the answer's message; without a `text` it has only begun."""
     return {
         "id": item_id,
         "type": "message",
@@ -160,7 +160,7 @@ def _describe_message(item_id: str, text: str | None) -> dict[str, Any]:
 
 
 def _describe_metadata(status: JobStatus) -> dict[str, str]:
-    """What is said of the run: texts, as this interface has them."""
+    """Describe the run in texts, as this interface requires."""
     given = status.record.note.get("metadata")
     own = {
         name: value if isinstance(value, str) else json.dumps(value)

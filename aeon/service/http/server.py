@@ -30,11 +30,11 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class _PatientProtocol(H11Protocol):
-    """Closes connections that are too many, or bring no request in time, and drops those whose
-    client takes nothing of what is sent to it."""
+    """Closes excess connections, and those that send no request in time, and drops those whose
+    client does not read."""
 
     def connection_made(self, transport: Any) -> None:
-        """A client has connected."""
+        """Accept a client's connection."""
         super().connection_made(transport)
         self._idle_after: object = None
         self._unsent = 0
@@ -43,17 +43,16 @@ class _PatientProtocol(H11Protocol):
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """A client has gone."""
+        """Forget a client's connection."""
         self._patience.cancel()
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Drop the connection where the client has taken nothing since the last look, and close it
-        where no request has come since then: one that has only begun would hold it open for
-        ever."""
+        """Drop the connection where the client has read nothing since the last look, and close it
+        where no request has arrived since then: an incomplete one would hold it open for ever."""
         unsent = self._count_unsent()
         if 0 < self._unsent <= unsent:
-            # Closing it would wait until all is taken.
+            # Closing it would wait until everything is read.
             self.transport.abort()
             return
         self._unsent = unsent
@@ -64,8 +63,8 @@ class _PatientProtocol(H11Protocol):
         self._patience = self.loop.call_later(_REQUEST_SECONDS, self._look)
 
     def _count_unsent(self) -> int:
-        """The bytes that the client is to take before any more are written; 0 where it may be sent
-        more, so that their number says nothing about what it takes."""
+        """Return the bytes that the client has to read before more are written; 0 where more may be
+        sent, since their number then shows nothing."""
         is_full = self.flow.write_paused or self.transport.is_closing()
         return int(self.transport.get_write_buffer_size()) if is_full else 0
 
@@ -79,7 +78,7 @@ class JobServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals while the server runs; where it ended by one, that is no error."""
+        """Handle signals while the server runs; ending by one is not an error."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -92,7 +91,7 @@ class JobServer(uvicorn.Server):
                 signal.signal(each, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Stop: what runs is stopped at its next safe boundary, and clients are told."""
+        """Stop: runs stop at their next safe boundary, and clients are notified."""
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
@@ -100,7 +99,7 @@ class JobServer(uvicorn.Server):
 
 
 def count_allowed_connections() -> int:
-    """How many connections are held at once: fewer where the process may open few files."""
+    """Return the most connections at once: fewer where the process may open few files."""
     try:
         import resource  # not on every system
     except ImportError:
@@ -112,7 +111,7 @@ def count_allowed_connections() -> int:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises ConfigError."""
+    """Return a socket that listens at the address. Raises ConfigError."""
     named = f"serve.host={host} serve.port={port}"
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -132,7 +131,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 
 def make_server(jobs: Jobs, access: Access, stop: Callable[[], None]) -> JobServer:
-    """What answers requests, not yet started; a signal calls `stop`, in a thread of its own."""
+    """Return the server for requests, not yet started; a signal calls `stop`, in its own thread."""
     config = uvicorn.Config(
         make_app(jobs, access),
         http=_PatientProtocol,
@@ -150,5 +149,5 @@ def make_server(jobs: Jobs, access: Access, stop: Callable[[], None]) -> JobServ
 
 
 def serve(jobs: Jobs, access: Access, listening: socket.socket, stop: Callable[[], None]) -> None:
-    """Answer requests until a signal, which calls `stop`; every client has its answer then."""
+    """Answer requests until a signal, which calls `stop`; every client gets its answer."""
     asyncio.run(make_server(jobs, access, stop).serve([listening]))

@@ -1,5 +1,5 @@
-"""Calls of tools: each begins a job. The client that made the call waits for it, is told how far it
-is, and asked what the run asks; one that knows tasks is given the job's id instead."""
+"""Calls of tools: each starts a job. The client that made the call waits for it, gets its progress,
+and is asked the run's questions; one that supports tasks gets the job's id instead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ToolCalls:
     async def call(
         self, ctx: ServerRequestContext, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Carry out a call, or one that goes on with answers, to the end of its job, or to where it
+        """Carry out a call, or one that continues with answers, to the end of its job, or until it
         waits for a person. Raises MCPError."""
         progress = RunProgress()
         try:
@@ -64,8 +64,8 @@ class ToolCalls:
         background: bool = False,
         follower: Follower | None = None,
     ) -> str:
-        """Begin the job of a call; its id. Raises AeonError for what cannot be begun, MCPError for
-        a tool that is not there."""
+        """Start the job of a call and return its id. Raises AeonError for a job that cannot start,
+        MCPError for an unknown tool."""
         tool = self._find_tool(params.name)
         order = tool.read_order(params.arguments or {})
         request = JobRequest(
@@ -80,8 +80,9 @@ class ToolCalls:
         return tool
 
     async def _go_on(self, params: CallToolRequestParams) -> str:
-        """Settle what the client answers to the job that an earlier round of the same call has
-        begun; its id. Raises AeonError, and MCPError where the state is not of such a round."""
+        """Settle the client's answers to the job that an earlier round of the same call started,
+        and return its id. Raises AeonError, and MCPError where the state does not belong to such a
+        round."""
         order = self._find_tool(params.name).read_order(params.arguments or {})
         job_id = params.request_state or ""
         try:
@@ -95,8 +96,7 @@ class ToolCalls:
         return job_id
 
     async def answer(self, job_id: str, responses: Mapping[str, object]) -> None:
-        """Settle the questions that are open and answered; other responses are left aside. Raises
-        AeonError."""
+        """Settle the open questions that were answered, ignoring other responses. Raises AeonError."""
         questions = await run_in_thread(self._jobs.list_open_questions, job_id)
         answers = read_answers(questions, responses)
         if answers:
@@ -109,8 +109,8 @@ class ToolCalls:
         progress: RunProgress,
         responses: Mapping[str, object],
     ) -> CallToolResult | InputRequiredResult:
-        """Stay with a job until it has ended or waits for a person whom the client is to ask, or
-        cannot. A client that goes away ends its job."""
+        """Attend a job until it has ended or waits for a person whom the client is to ask, or
+        cannot. A client that disconnects ends its job."""
         try:
             while True:
                 status = await run_in_thread(self._jobs.find, job_id)
@@ -135,7 +135,7 @@ class ToolCalls:
 
 
 def can_ask(ctx: ServerRequestContext) -> bool:
-    """Whether the client shows forms."""
+    """Check whether the client shows forms."""
     capabilities = ctx.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities else None
     if elicitation is None:
@@ -146,8 +146,8 @@ def can_ask(ctx: ServerRequestContext) -> bool:
 async def _ask(
     ctx: ServerRequestContext, questions: Iterable[OpenQuestion]
 ) -> dict[str, ElicitResult]:
-    """What the client's person answers, by the ids of the questions, one after the other, until one
-    is dismissed."""
+    """Ask the client's person each question, until one is dismissed, and return the answers by the
+    ids of the questions."""
     responses: dict[str, ElicitResult] = {}
     for name, form in make_forms(questions).items():
         params = form.params
@@ -161,5 +161,5 @@ async def _ask(
 
 
 async def run_in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What a function returns that reads or writes files, in a thread of its own."""
+    """Run a function that reads or writes files in its own thread, and return its result."""
     return await to_thread.run_sync(partial(function, *args, **kwargs))

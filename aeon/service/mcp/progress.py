@@ -1,4 +1,4 @@
-"""How far a run is, brought from the threads of its job into the event loop of the server."""
+"""The progress of a run, passed from the threads of its job into the event loop of the server."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SECONDS_OF_SILENCE = 15.0
 
 
 class RunProgress:
-    """The news of one job. Of news that come faster than a client takes them, the latest counts;
-    their number is the progress, since how much there is to do is not known before the end. What
-    goes on without news is reported again from time to time, as many clients give up a call that
-    they hear nothing of. `follower` is what follows the job."""
+    """The news of one job. If news come faster than a client reads them, only the latest is sent;
+    their number is the progress, since the amount of work is unknown before the end. Without news
+    the last one is repeated from time to time, since many clients give up a silent call. `follower`
+    is the job's follower."""
 
     def __init__(self) -> None:
         self.follower = Follower(see=self._see, end=lambda: self._call(self._news.set))
@@ -36,7 +36,7 @@ class RunProgress:
         self._reported_at = monotonic()
 
     async def report(self, ctx: ServerRequestContext) -> None:
-        """Wait for news, a while at most, and report them to the client."""
+        """Wait a limited time for news, and report them to the client."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_WAIT_SECONDS):
                 await self._news.wait()
@@ -54,7 +54,7 @@ class RunProgress:
             self._call(self._take, text)
 
     def _call(self, function: Callable[..., None], *given: object) -> None:
-        """Call a function in the event loop; nothing where that is closed."""
+        """Call a function in the event loop; do nothing where that is closed."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *given)
 
@@ -66,7 +66,7 @@ class RunProgress:
 
 
 def describe_event(event: e.Event) -> str:
-    """A line on an event that a client wants to know; empty for another."""
+    """Return a line on an event that a client needs; empty for another."""
     match event:
         case e.ProfileInferred():
             return "profiled"

@@ -1,4 +1,4 @@
-"""What a run asks a person, as forms that MCP clients show, and what they send back."""
+"""A run's questions as forms that MCP clients show, and the clients' responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REQUIRED = {"question": [], "approval": ["confirm"], "step": ["answer"]}
 
 
 def make_forms(questions: Iterable[OpenQuestion]) -> dict[str, ElicitRequest]:
-    """A form for each question, by the question's id."""
+    """Return a form for each question, by the question's id."""
     return {question.id: _make_form(question) for question in questions}
 
 
@@ -44,15 +44,15 @@ def _make_form(question: OpenQuestion) -> ElicitRequest:
 def read_answers(
     questions: Iterable[OpenQuestion], responses: Mapping[str, object]
 ) -> dict[str, str]:
-    """The answers that responses give to these questions, by their ids. What was not asked, has not
-    the form of a response, or was dismissed, is no answer. A question that was declined is left to
-    its assumption, an approval is then a no; a step stays open."""
+    """Return the answers in responses to these questions, by their ids. A response to another
+    question, of another form, or dismissed, is not an answer. A declined question keeps its
+    assumption, a declined approval is a no; a step stays open."""
     given = {question.id: _read_answer(question, responses) for question in questions}
     return {name: answer for name, answer in given.items() if answer is not None}
 
 
 def has_dismissed(questions: Iterable[OpenQuestion], responses: Mapping[str, object]) -> bool:
-    """Whether a person has seen one of these questions, and does not want to answer it now."""
+    """Check whether a person has seen one of these questions, and does not want to answer it now."""
     read = [_read_response(question, responses) for question in questions]
     return any(response is not None and response.action != "accept" for response in read)
 

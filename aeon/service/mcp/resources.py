@@ -1,4 +1,4 @@
-"""What runs have left, as resources: `aeon://runs/ID/answer`, `/report` and `/history`."""
+"""The results of runs as resources: `aeon://runs/ID/answer`, `/report` and `/history`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FILES = {
 
 
 class RunResources:
-    """Lists and reads what runs have left."""
+    """Lists and reads the results of runs."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -56,7 +56,7 @@ class RunResources:
     async def list_resources(
         self, _ctx: ServerRequestContext, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """The answers of the latest runs."""
+        """List the answers of the latest runs."""
         latest = await run_in_thread(self._jobs.list_latest, _MOST_LISTED)
         answered = [status for status in latest if _find_file(status, "answer")]
         return ListResourcesResult(resources=[_describe_answer(status) for status in answered])
@@ -64,7 +64,7 @@ class RunResources:
     async def list_templates(
         self, _ctx: ServerRequestContext, _params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """What there is of each run."""
+        """List the kinds of resources of each run."""
         templates = [
             ResourceTemplate(
                 uri_template=make_uri("{id}", name),
@@ -79,7 +79,7 @@ class RunResources:
     async def read(
         self, _ctx: ServerRequestContext, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        """The content of a resource. Raises MCPError for one that is not there."""
+        """Return the content of a resource. Raises MCPError for one that does not exist."""
         content = await run_in_thread(self._read, str(params.uri))
         return ReadResourceResult(contents=[content])
 

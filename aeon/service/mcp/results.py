@@ -1,4 +1,4 @@
-"""Jobs as MCP clients are shown them: the result of a call, and what a run waits for."""
+"""Jobs in the form for MCP clients: the result of a call, and a run's open questions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FIGURES = ("converged", "termination_reason", "synthetic")
 
 
 def make_result(status: JobStatus) -> CallToolResult:
-    """The result of the call that a job which has ended was begun by: the answer, and what is known
-    of the run. A run that failed or was cancelled is an error. How a run ended that did not
-    converge, or went without something, stands below its answer."""
+    """Return the result of the call that started an ended job: the answer, and the facts about the
+    run. A run that failed or was cancelled is an error. If a run did not converge, or lacked
+    something, that stands below its answer."""
     record = status.record
     if status.state == "cancelled":
         return make_error(f"The run was cancelled: {record.cancelled}", status)
@@ -36,25 +36,25 @@ def make_result(status: JobStatus) -> CallToolResult:
 
 
 def make_error(text: str, status: JobStatus | None = None) -> CallToolResult:
-    """The result of a call that failed."""
+    """Return the result of a call that failed."""
     known = {"run_id": status.record.id} if status else None
     return CallToolResult(content=[_write(text)], structured_content=known, is_error=True)
 
 
 def describe_error(error: AeonError) -> CallToolResult:
-    """The result of a call that could not be carried out."""
+    """Return the result of a call that could not be carried out."""
     return make_error(f"{error.message}\n{error.hint}".rstrip())
 
 
 def describe_waiting(status: JobStatus, questions: Iterable[OpenQuestion]) -> CallToolResult:
-    """The result of a call whose run waits for a person whom this client does not ask."""
+    """Return the result of a call whose run waits for a person whom this client does not ask."""
     known = {"run_id": status.record.id, "state": "waiting"}
     content = [_write(write_waiting(status, questions))]
     return CallToolResult(content=content, structured_content=known)
 
 
 def write_waiting(status: JobStatus, questions: Iterable[OpenQuestion]) -> str:
-    """What a run waits for, and how a person answers."""
+    """Describe a run's open questions, and how a person answers."""
     lines = ["The run waits for a person, and goes on once they have answered:"]
     lines += [f"{each.id}: {each.text}" for each in questions]
     lines.append(f"They answer with: aeon answer {status.run} ID=TEXT")
@@ -63,7 +63,7 @@ def write_waiting(status: JobStatus, questions: Iterable[OpenQuestion]) -> str:
 
 
 def make_uri(job_id: str, name: str) -> str:
-    """The URI of a resource of a job."""
+    """Return the URI of a resource of a job."""
     return f"aeon://runs/{job_id}/{name}"
 
 

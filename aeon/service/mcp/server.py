@@ -1,4 +1,4 @@
-"""The MCP server: what a client can list, call and read."""
+"""The MCP server: the lists, calls and resources of a client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _INSTRUCTIONS = (
 
 
 def build_server(jobs: Jobs, tools: Mapping[str, ServedTool]) -> Server:
-    """The server of these jobs; each tool begins one, by the configuration of the tool's name."""
+    """Return the server of these jobs; each tool starts one, with the configuration of the tool's
+    name."""
     listed = [
         Tool(
             name=tool.name,

@@ -1,5 +1,5 @@
-"""Tasks, the extension of MCP by which a client is given an id at once and comes back for the rest:
-the id of the task is that of the job, whose folder outlasts every server."""
+"""Tasks, the extension of MCP by which a client gets an id at once and comes back for the rest: the
+id of the task is that of the job, whose folder outlasts every server."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class TaskAnswers(TaskParams):
 
 
 class TasksExtension(Extension):
-    """Gives each call of a client that knows tasks as one, and serves `tasks/get`, `tasks/update`
-    and `tasks/cancel`."""
+    """Returns each call of a client that supports tasks as one, and serves `tasks/get`,
+    `tasks/update` and `tasks/cancel`."""
 
     identifier = TASKS
 
@@ -69,7 +69,7 @@ class TasksExtension(Extension):
         self._calls = calls
 
     def methods(self) -> Sequence[MethodBinding]:
-        """The methods beside those of the protocol."""
+        """Return the methods added to those of the protocol."""
         return (
             MethodBinding("tasks/get", TaskParams, self._get, _VERSIONS),
             MethodBinding("tasks/update", TaskAnswers, self._update, _VERSIONS),
@@ -79,7 +79,7 @@ class TasksExtension(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: ServerRequestContext, call_next: CallNext
     ) -> HandlerResult:
-        """The task that a call has become, for clients that know tasks; else the call itself."""
+        """Return a call as a task, for clients that support tasks; else its own result."""
         if not _knows_tasks(ctx):
             return await call_next(ctx)
         try:
@@ -121,8 +121,8 @@ class TasksExtension(Extension):
         return EmptyResult(result_type="complete")
 
     async def _find_for(self, ctx: ServerRequestContext, params: TaskParams) -> JobStatus:
-        """The job of a task. Raises MCPError for a client that does not know tasks, a header that
-        names another task than the request, and a task that is not there."""
+        """Return the job of a task. Raises MCPError for a client that does not support tasks, a
+        header that names another task than the request, and an unknown task."""
         require_client_extension(ctx, TASKS)
         headers = getattr(ctx.request, "headers", {})
         if headers.get("mcp-name", params.task_id) != params.task_id:
@@ -155,7 +155,7 @@ def _describe_open(status: JobStatus, questions: Sequence[OpenQuestion]) -> dict
 
 
 def _describe_task(status: JobStatus, state: str) -> dict[str, Any]:
-    """A task without what its state adds. It is there as long as its folder."""
+    """Describe a task without the fields of its state. It exists as long as its folder."""
     record = status.record
     updated = record.ended_at or _find_change(status)
     return {
@@ -170,7 +170,7 @@ def _describe_task(status: JobStatus, state: str) -> dict[str, Any]:
 
 
 def _find_change(status: JobStatus) -> datetime:
-    """When something was last written in the folder of a job's run."""
+    """Return when something was last written in the folder of a job's run."""
     if status.run is None:
         return status.record.created_at
     return datetime.fromtimestamp(status.run.stat().st_mtime, UTC)

@@ -42,7 +42,7 @@ _TASK_DESCRIPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a client asks for: a task, unless the plan file has it, and the texts of inputs."""
+    """A client's order: a task, unless the plan file has it, and the texts of inputs."""
 
     task: str | None
     inputs: Mapping[str, str]
@@ -50,7 +50,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTool:
-    """A tool as clients see it. `plan_file` is the plan that it runs; None for `run_task`."""
+    """A tool in the form for clients. `plan_file` is the plan that it runs; None for `run_task`."""
 
     name: str
     title: str
@@ -59,12 +59,12 @@ class ServedTool:
     plan_file: Path | None = None
 
     def list_overrides(self) -> tuple[str, ...]:
-        """What the configuration of the tool adds to that of the server."""
+        """Return the overrides that the tool adds to the server's configuration."""
         return () if self.plan_file is None else (f"plan_file={quote(str(self.plan_file))}",)
 
     def read_order(self, arguments: Mapping[str, Any]) -> Order:
-        """What the arguments of a call ask for. Raises ConfigError for those that the schema of the
-        tool refuses."""
+        """Return the order in the arguments of a call. Raises ConfigError for arguments that the
+        schema of the tool refuses."""
         errors = find_errors(compile_schema(self.input_schema, self.name), arguments)
         if errors:
             shown = "; ".join(f"{each.pointer or 'arguments'}: {each.message}" for each in errors)
@@ -75,9 +75,9 @@ class ServedTool:
 
 
 def list_tools(folder: Path | None) -> dict[str, ServedTool]:
-    """The tools by their names: `run_task`, then those of the plan files in the folder. Raises
-    ConfigError for a folder that cannot be read, a plan file with mistakes, and a file name that
-    names no tool."""
+    """Return the tools by their names: `run_task`, then those of the plan files in the folder.
+    Raises ConfigError for a folder that cannot be read, a plan file with mistakes, and a file name
+    that is not a tool's name."""
     run_task = ServedTool(
         name=RUN_TASK,
         title="Run a task",
@@ -107,7 +107,7 @@ def _find_plan_files(folder: Path) -> list[Path]:
     except OSError as error:
         why = error.strerror or error
         raise ConfigError(f"mcp.plans={folder}: it cannot be read: {why}") from None
-    # What editors and systems leave beside a file is hidden.
+    # Files that editors and systems leave next to others are hidden.
     shown = (path for path in files if not path.name.startswith("."))
     plans = [path for path in shown if path.suffix in _SUFFIXES and path.is_file()]
     if not plans:

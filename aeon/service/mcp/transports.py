@@ -28,7 +28,7 @@ _LAST_SECONDS = 5
 
 
 def serve_stdio(server: Server, output: TextIO) -> None:
-    """Serve the client at the other end of standard input and `output`, until it has gone."""
+    """Serve the client at the other end of standard input and `output`, until it disconnects."""
     anyio.run(_serve_streams, server, output)
 
 
@@ -56,7 +56,7 @@ async def _serve_streams(server: Server, output: TextIO) -> None:
 
 
 def _take_input() -> TextIO:
-    """Standard input for the server alone: what runs start finds nothing there."""
+    """Reserve standard input for the server: processes that runs start find it empty."""
     own = os.dup(0)
     with open(os.devnull) as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), 0)
@@ -66,8 +66,8 @@ def _take_input() -> TextIO:
 def _send_lines(
     stream: TextIO, sending: MemoryObjectSendStream[str], token: EventLoopToken
 ) -> None:
-    """Pass the lines of a stream to the event loop, as fast as they are taken. In a daemon thread:
-    one that waits for a line does not hold up the end of the process."""
+    """Pass the lines of a stream to the event loop, as fast as they are read. In a daemon thread:
+    waiting for a line must not delay the end of the process."""
     with suppress(Exception):  # the loop is closed, and nobody takes them any more
         for line in read_lines(stream):
             from_thread.run(sending.send, line, token=token)

@@ -199,7 +199,7 @@ def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
         (["arms.a=mode=single"], "arms.a=mode=single: an arm is a list of overrides"),
         (["arms.a=[mode=single]"], "arms.a=[mode=single]: an arm is a list of overrides"),
         (["arms.a=text"], "arms.a=text: an arm is a list of overrides, each a quoted text"),
-        (['arms.a=["quick"]'], "arms.a: quick: this is no override"),
+        (['arms.a=["quick"]'], "arms.a: quick: this is not an override"),
         (['arms.a=["mode=nothing"]'], "arms.a: "),
         (['arms.a=["store=cache"]'], "arms.a: an arm may not set store: arms share no answers"),
         (['arms.a=["batch.parallel=2"]'], "arms.a: an arm may not set batch.parallel"),
