@@ -80,5 +80,5 @@ def test_a_file_that_is_no_baseline_is_refused_with_what_to_do(tmp_path: Path) -
         read_baseline(path, "full", dataset(tmp_path, 2), 1)
     assert "bless=true" in missing.value.hint
     path.write_text("{}")
-    with pytest.raises(ConfigError, match=r"no eval\.json of this version"):
+    with pytest.raises(ConfigError, match=r"not an eval\.json of this version"):
         read_baseline(path, "full", dataset(tmp_path, 2), 1)

@@ -30,7 +30,7 @@ def describe_need(good: int, max_false: float, passes: int) -> str:
     if good >= needed:
         return ""
     return (
-        f"{count_noun(good, 'good answer')} allow no promise, even for a judge without error: "
+        f"With {count_noun(good, 'good answer')} nothing can be promised, even for a judge without error: "
         f"max_false={max_false:g} over {count_noun(passes, 'pass')} takes {needed:,} answers "
         f"that rightly pass. {_describe_less(0, good, max_false, passes)}".rstrip()
     )

@@ -1,4 +1,5 @@
-"""A job as one client of the server follows it: from the threads of its run into the loop."""
+"""The events of a job for one client of the server, passed from the threads of its run into the
+event loop."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _FIELDS = {"direct": "answer", "step": "step_output"}
 
 
 class Feed:
-    """Collects what happens in a run for a client that takes it at its own pace: the text of the
-    answer, where the run cannot change it later (`is_final`), and lines of progress, the latest."""
+    """Collects the events of a run for a client that reads at its own pace: the text of the answer,
+    where the run cannot change it later (`is_final`), and the latest lines of progress."""
 
     def __init__(self, *, is_final: bool) -> None:
         self.has_ended = False
@@ -38,15 +39,15 @@ class Feed:
         self._changed = asyncio.Event()
         self._last_step: str | None = None
         self._mark: str | None = None
-        # Of each step, since an event may be seen later than the text that follows it.
+        # By step, since an event may arrive after the text that follows it.
         self._pieces: dict[str | None, list[str]] = {}
 
     def make_follower(self, *, with_text: bool = False) -> Follower:
-        """What the job is followed by."""
+        """Return the follower to pass to the job."""
         return Follower(self._see, self._watch if with_text else None, self._end)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait until something has happened; False when nothing has in that time."""
+        """Wait for an event; False when none came within `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -61,7 +62,7 @@ class Feed:
             await self.wait()
 
     def read_text(self) -> str:
-        """The text of the answer as far as it has come; empty where it may still be another."""
+        """Return the text of the answer so far; empty where it may still change."""
         pieces = self._pieces.get(self._last_step)
         if not pieces or self._mark is None:
             return ""
@@ -102,8 +103,8 @@ class Feed:
 
 
 def _read_partly(text: str) -> str:
-    """The answer's text in JSON that is not all there yet; up to a marker that stands for another
-    step's output."""
+    """Return the answer's text from incomplete JSON, up to a marker that stands for another step's
+    output."""
     start = text.find("{")
     if start < 0:
         return ""

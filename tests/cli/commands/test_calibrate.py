@@ -260,7 +260,7 @@ def test_a_judgement_that_could_not_be_had_ends_with_5_and_promises_nothing(
         Failure(400) if "right 3" in received.user else judge(received)
     )
     assert run(server, *ENOUGH) == 5
-    assert "1 judgement could not be had" in capfd.readouterr().out
+    assert "1 judgement failed" in capfd.readouterr().out
     assert not (tmp_path / "labels.calibration/conf").exists()
     server.script["convergence"] = judge
     before = len(server.requests)
