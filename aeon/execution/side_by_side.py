@@ -49,7 +49,7 @@ class SideBySide:
     def _group(self, new: Sequence[NewCall]) -> Iterator[list[NewCall]]:
         together: list[NewCall] = []
         for call in new:
-            if self._most > 1 and not self._invoker.may_have_effects(call.tool):
+            if self._most > 1 and not self._invoker.must_be_alone(call.tool):
                 together.append(call)
                 continue
             if together:

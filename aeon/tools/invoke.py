@@ -71,9 +71,13 @@ class ToolInvoker:
             own,
         )
 
+    def must_be_alone(self, name: str) -> bool:
+        """Whether a call of a tool must not be made concurrently with others."""
+        return self.may_have_effects(name)
+
     def may_have_effects(self, name: str) -> bool:
-        """Whether a call must be neither repeated silently nor made concurrently with others,
-        because it changes something or needs its own approval."""
+        """Whether a call of a tool must not be repeated silently, because it changes something or
+        needs its own approval."""
         tool = self._registry.get(name)
         return tool is not None and (tool.side_effects or self.approval(name) == "ask")
 

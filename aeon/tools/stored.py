@@ -64,6 +64,11 @@ class StoredInvoker(ToolInvoker):
             tool.again(result.arguments)
         return result.model_copy(update={"replayed": True})
 
+    def must_be_alone(self, name: str) -> bool:
+        """Whether a call of a tool must not be made concurrently with others. In a replay none is,
+        so that `store.match=order` matches answers in a fixed order."""
+        return self._session.replays or super().must_be_alone(name)
+
     def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
         if self.may_have_effects(tool.name):
             self._session.begin(_request_of("begun", tool.name, given))
