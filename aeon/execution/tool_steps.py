@@ -164,8 +164,8 @@ class ToolRounds:
 
 
 def _describe_offered(tool: Tool) -> dict[str, Any]:
-    """The tool as a round shows it: an example that was made of the input schema says nothing
-    beside it."""
+    """Describe a tool for a round, without an example that was made from its input schema, which
+    adds nothing."""
     described = tool.describe()
     try:
         made = make_example(tool.input_schema)

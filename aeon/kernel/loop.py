@@ -1,12 +1,13 @@
-"""The kernel: profile, plan, then passes, until the answer is good enough or the budget is spent.
+"""The kernel: profile, plan, then passes, until the answer is good enough or the budget is used up.
 
     A  profile the task                      -> a budget (TTL) and a reasoning mode
     B  plan -> validate -> refine            before a single step runs
     C  execute -> evaluate -> decide -> refine, pass after pass
-    D  profile anew, at the end of a pass, when all signals say that the first profile was wrong
+    D  update the profile at the end of a pass, if all signals say that the first one was wrong
 
 Every decision about what happens next is made here, from the model's signals, thresholds and the
-budget (FR-088)."""
+budget (FR-088).
+"""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ from jinja2 import FileSystemBytecodeCache
 from jinja2.bccache import Bucket
 
 _FORM = 1
-"""Counted up when an environment of the package compiles its templates to something else."""
+"""The version of the compiled form: increase it if the package's environments compile templates
+differently."""
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates in files, as Python does with modules; where nothing can be written, they
-    are compiled each time."""
+    """Keeps compiled templates in `__pycache__`, as Python does with modules. If that cannot be
+    written, they are compiled each time."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -23,7 +24,7 @@ class CompiledTemplates(FileSystemBytecodeCache):
         )
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a file, unless Python is not to write any either."""
+        """Write a file, unless Python was told not to write bytecode."""
         with suppress(OSError):
             if not sys.dont_write_bytecode:
                 Path(self.directory).mkdir(exist_ok=True)

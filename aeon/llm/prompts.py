@@ -429,7 +429,7 @@ class PromptLibrary:
         return found
 
     def _find_references(self, name: str) -> Iterable[str | None]:
-        """The templates that one includes; None for one whose name is known when it is rendered."""
+        """Return the templates that one includes; None for a name known only at rendering."""
         if self._own is None:
             # They are named in plain words, and to parse all of a set takes a twentieth of a start.
             return _INCLUDED.findall(_read_text(self._path(name)))

@@ -1,5 +1,4 @@
-"""What is noted of a request while its answer is waited for, so that a run that goes on after a kill
-finds it."""
+"""Notes on requests that wait for their answers, so that a run resumed after a kill finds them."""
 
 from __future__ import annotations
 
@@ -13,22 +12,22 @@ from aeon.store.models import StoreRequest
 
 
 class NotedSession(Protocol):
-    """The use of the store in which notes are found and written, each by its mark. All raise
+    """The use of the store that reads and writes notes, each under its mark. All methods raise
     StoreFailed."""
 
     def find_begun(self, request: StoreRequest) -> JsonObject | None:
-        """The note of an earlier run."""
+        """Return the note that an earlier run left; None if it left none."""
 
     def begin(self, request: StoreRequest, note: JsonObject) -> None:
         """Write a note."""
 
     def take_back(self, request: StoreRequest, note: JsonObject) -> None:
-        """Take a note back."""
+        """Delete a note."""
 
 
 class RequestNotes:
-    """The notes on one request of a session, each about something, such as a server that is
-    asked."""
+    """The notes on one request of a session, each about something, such as the server that is
+    called."""
 
     def __init__(self, session: NotedSession, request: StoreRequest) -> None:
         self._session = session
@@ -36,18 +35,18 @@ class RequestNotes:
         self._written: list[tuple[StoreRequest, JsonObject]] = []
 
     def find(self, about: JsonMapping) -> JsonObject | None:
-        """The note that a run has left which this one goes on with. Raises StoreFailed."""
+        """Return the note that the resumed run left; None if it left none. Raises StoreFailed."""
         return self._session.find_begun(self._make_mark(about))
 
     def write(self, about: JsonMapping, note: JsonObject) -> None:
-        """Note something, in place of what was noted before. Raises StoreFailed."""
+        """Write a note, which replaces the earlier one. Raises StoreFailed."""
         self.clear()
         mark = self._make_mark(about)
         self._written.append((mark, note))
         self._session.begin(mark, note)
 
     def clear(self) -> None:
-        """Leave no note: the answer is there. Raises StoreFailed."""
+        """Delete the written notes, once the answer has arrived. Raises StoreFailed."""
         for mark, note in self._written:
             self._session.take_back(mark, note)
         self._written.clear()
@@ -58,12 +57,12 @@ class RequestNotes:
 
 
 NOTES: ContextVar[RequestNotes | None] = ContextVar("notes_on_request", default=None)
-"""The notes on the request that is being made; None where nothing is stored."""
+"""The notes on the current request; None if nothing is stored."""
 
 
 @contextmanager
 def take_notes(notes: RequestNotes) -> Iterator[RequestNotes]:
-    """While the block lasts, notes are taken on a request."""
+    """Make `notes` the notes on the current request during the block."""
     before = NOTES.set(notes)
     try:
         yield notes

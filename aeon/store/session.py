@@ -134,12 +134,11 @@ class Session:
         self._mark(request, note or {}, usable=True)
 
     def take_back(self, request: StoreRequest, note: JsonObject) -> None:
-        """Take back the mark that a request was begun, with its note."""
+        """Delete the mark that a request was begun, and its note."""
         self._mark(request, note, usable=False)
 
     def find_begun(self, request: StoreRequest) -> JsonObject | None:
-        """Return the note on a request that an earlier run had begun, which this one continues;
-        None if none had."""
+        """Return the note on a request that the resumed run had begun; None if it had not."""
         for lookup in self._lookups:
             entry = lookup.find(request, lambda _: "here") if isinstance(lookup, ByKey) else None
             if entry is not None and entry.usable:

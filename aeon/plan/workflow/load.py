@@ -62,11 +62,11 @@ class Workflow:
         return any(step.tools for step in self.content.steps)
 
     def describe_warnings(self) -> list[str]:
-        """The warnings, each as one line."""
+        """Return the warnings, one line each."""
         return [format_problem(self.path, problem) for problem in self.warnings]
 
     def find_person_step(self) -> str | None:
-        """The id of the first step that is left to a person; None without one."""
+        """Return the id of the first step left to a person; None if there is none."""
         steps = (step.id for step in self.content.steps if step.agent == "person" and not step.tool)
         return next(steps, None)
 
