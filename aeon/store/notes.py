@@ -22,7 +22,7 @@ class NotedSession(Protocol):
         """Write a note."""
 
     def take_back(self, request: StoreRequest, note: JsonObject) -> None:
-        """Delete a note."""
+        """Withdraw a note."""
 
 
 class RequestNotes:
@@ -46,7 +46,7 @@ class RequestNotes:
         self._session.begin(mark, note)
 
     def clear(self) -> None:
-        """Delete the written notes, once the answer has arrived. Raises StoreFailed."""
+        """Withdraw the written notes, once the answer has arrived. Raises StoreFailed."""
         for mark, note in self._written:
             self._session.take_back(mark, note)
         self._written.clear()

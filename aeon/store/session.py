@@ -134,7 +134,7 @@ class Session:
         self._mark(request, note or {}, usable=True)
 
     def take_back(self, request: StoreRequest, note: JsonObject) -> None:
-        """Delete the mark that a request was begun, and its note."""
+        """Withdraw the mark that a request was begun, and its note."""
         self._mark(request, note, usable=False)
 
     def find_begun(self, request: StoreRequest) -> JsonObject | None:
