@@ -1,4 +1,4 @@
-"""What the passes of a run bought: its first whole answer beside the one that it gives."""
+"""What the passes of a run bought: its first whole answer compared with its final one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def find_bought(
     usage_up_to: UsageUpTo,
     total: TokenUsage,
 ) -> PassesBought | None:
-    """The first whole answer of a run and the one that it gives, each with what it had cost by the
-    end of its evaluation (`usage_up_to` a pass). `judged` is the pass whose judgement is that of
-    the answer. None where passes made no whole answer."""
+    """Return the first whole answer of a run and the final one, each with its usage by the end of
+    its evaluation (`usage_up_to` a pass). `judged` is the pass whose judgement applies to the
+    answer. None where passes made no whole answer."""
     whole = [one for one in history.passes if one.answer_complete and one.answer.strip()]
     given = _find_given(whole, answer, judged)
     if not given:
@@ -81,7 +81,7 @@ def _read_scores(one: ExecutionPass) -> dict[str, float]:
 
 
 def _measure_seconds(history: ExecutionHistory, one: ExecutionPass) -> float:
-    """From the beginning of the run to the end of the pass's evaluation."""
+    """Return the seconds from the beginning of the run to the end of the pass's evaluation."""
     ends = [phase.end_time for phase in one.phases if phase.phase == "EVALUATE" and phase.end_time]
     end = ends[-1] if ends else one.timing_information.end_time
     began = history.passes[0].timing_information.start_time
@@ -89,7 +89,7 @@ def _measure_seconds(history: ExecutionHistory, one: ExecutionPass) -> float:
 
 
 def _find_last_gain(history: ExecutionHistory) -> int | None:
-    """The judged pass after which nothing was gained; None where none was judged."""
+    """Return the judged pass after which nothing was gained; None where none was judged."""
     configured = history.configuration.get("convergence_criteria") or {}
     count = count_passes_without_gain(history.passes, configured.get("min_gain") or 0.0)
     judged = find_judged(history.passes)
@@ -97,7 +97,7 @@ def _find_last_gain(history: ExecutionHistory) -> int | None:
 
 
 def find_open_issues(judged: ExecutionPass | None) -> tuple[OpenIssue, ...]:
-    """The faults that review and judge found in the answer of a pass, the review's first."""
+    """Return the faults that review and judge found in the answer of a pass, the review's first."""
     if judged is None:
         return ()
     results = judged.evaluation_results
@@ -130,8 +130,8 @@ def count_open_issues(issues: Sequence[OpenIssue]) -> str:
 
 
 def describe_bought(bought: PassesBought | None) -> str:
-    """One sentence on what the passes after the first whole answer took, and what came of them;
-    empty without a whole answer."""
+    """Describe in one sentence the usage of the passes after the first whole answer, and their
+    gain; empty without a whole answer."""
     if bought is None:
         return ""
     first = bought.first.pass_number

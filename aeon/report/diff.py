@@ -1,4 +1,4 @@
-"""Two texts beside each other: what went and what came, by lines and by words."""
+"""Two texts compared: what was removed and what was added, by lines and by words."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ out."""
 
 
 def compare_texts(before: str, after: str) -> Iterator[Part]:
-    """What changed from one text to another: by lines, and within changed lines by words. Unchanged
-    lines that are far from a change are left out; texts that are too long to be compared are given
-    as what went and what came."""
+    """Return the changes from one text to another: by lines, and within changed lines by words.
+    Unchanged lines far from a change are left out; texts too long to compare are returned as
+    removed and added whole."""
     if len(before) + len(after) > LONGEST:
         yield "del", shorten(before, LONGEST // 2)
         yield "ins", shorten(after, LONGEST // 2)
@@ -67,7 +67,7 @@ def _compare_words(before: str, after: str) -> Iterator[Part]:
 
 
 def count_changed_words(parts: Iterable[Part]) -> tuple[int, int]:
-    """How many words went, and how many came."""
+    """Count the removed and the added words."""
     words = {"del": 0, "ins": 0}
     for tag, text in parts:
         if tag in words:
@@ -76,7 +76,7 @@ def count_changed_words(parts: Iterable[Part]) -> tuple[int, int]:
 
 
 def measure_change(before: str, after: str) -> float:
-    """The share of the words of both texts that went or came, in [0, 1]."""
+    """Return the share of the words of both texts that were removed or added, in [0, 1]."""
     if before == after:
         return 0.0
     removed, added = count_changed_words(compare_texts(before, after))

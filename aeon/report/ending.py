@@ -1,4 +1,4 @@
-"""How a run ended: the verdict, its figures, and what is open."""
+"""The end of a run: the verdict, its figures, and its open points."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ LACKS: Mapping[DegradationKind, str] = {
 
 
 def find_page(directory: Path) -> Path | None:
-    """The page in a run's directory, as it can be typed here; None where there is none."""
+    """Return the page in a run's directory, as it can be typed here; None where there is none."""
     page = directory / REPORT
     return relative_to_here(page) if page.is_file() else None
 
 
 def headline(result: RunResult) -> str:
-    """How the run ended, and what it did without, as the sentence that every screen begins with."""
+    """Return the sentence that every screen begins with: how the run ended, and what was missing."""
     clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.open_issues:
         clauses.append(count_open_issues(result.open_issues))
@@ -107,7 +107,7 @@ def _list_advisories(result: RunResult, kind: AdvisoryKind) -> list[str]:
 
 
 def _find_samples(result: RunResult) -> list[SampleRecord]:
-    """How the answer was chosen, where it is one of several to its step."""
+    """Return how the answer was chosen, where its step had several."""
     passes = result.history.passes
     plan = next((one.plan_state for one in reversed(passes) if one.plan_state), None)
     answering = {step.step_id for step in final_steps(plan)} if plan else set()
@@ -120,14 +120,14 @@ def _find_samples(result: RunResult) -> list[SampleRecord]:
 
 
 def describe_samples(samples: SampleRecord) -> str:
-    """How many answers there were to a step, and what decided."""
+    """Describe how many answers a step had, and how one was chosen."""
     lost = samples.asked - samples.usable
     without = f", {lost} of them unusable" if lost else ""
     return f"chosen of {count_noun(samples.asked, 'answer')}{without}: {samples.reason}"
 
 
 def describe_baseline(baseline: BaselineReport) -> str:
-    """How the answer compares with that of one direct call, and at what price."""
+    """Describe how the answer compares with that of one direct call, and at what price."""
     if baseline.outcome == "unknown":
         return "could not be compared with one direct call"
     price = f", at {baseline.times:.3g} times the tokens" if baseline.times else ""
@@ -135,7 +135,7 @@ def describe_baseline(baseline: BaselineReport) -> str:
 
 
 def verdict(result: RunResult) -> str:
-    """How the run ended, as a sentence, without what it did without."""
+    """Describe how the run ended, in a sentence, without what was missing."""
     if isinstance(result, PartialResult):
         return _STATES[result.state]
     reason = result.termination_reason
@@ -158,15 +158,16 @@ def _format_figure(value: float) -> str:
 
 
 def tone(result: RunResult) -> Literal["good", "warn", "bad"]:
-    """How an end is to be shown: `good` (green) only where the run did without nothing, `bad` where
-    it failed."""
+    """Return the tone of an end: `good` (green) only where the run lacked nothing, `bad` where it
+    failed."""
     if result.exit_status == 1:
         return "bad"
     return "good" if result.exit_status == 0 and not result.degraded else "warn"
 
 
 def _steps_not_done(result: RunResult) -> list[str]:
-    """The steps that a run which converged left; of other ends, what is open says it."""
+    """Return the unfinished steps of a run that converged; for other ends, the open points name
+    them."""
     if not result.converged:
         return []
     total = sum(step.replaced_by is None for step in _steps(result))
@@ -190,7 +191,7 @@ def _fallbacks(result: RunResult) -> list[str]:
 
 
 def _describe_lack(kind: DegradationKind, number: int, total: int) -> str:
-    """What a run with `total` steps did without so many times."""
+    """Describe what a run with `total` steps lacked `number` times."""
     match kind:
         case "tool_missing":
             tools = "its tool" if number == 1 else "their tools"
@@ -204,7 +205,7 @@ def _describe_lack(kind: DegradationKind, number: int, total: int) -> str:
 
 
 def name_lost_reviews(number: int) -> str:
-    """`1 review or assessment`: of a plan by the reviewer, of an answer by the judge."""
+    """Count the lost `review or assessment`: of a plan by the reviewer, of an answer by the judge."""
     return "1 review or assessment" if number == 1 else f"{number:,} reviews or assessments"
 
 
@@ -213,7 +214,7 @@ def _of_steps(number: int, total: int) -> str:
 
 
 def describe_spent(result: RunResult) -> str:
-    """Passes, TTL, calls, tokens and cost, and what the answers of an earlier run saved."""
+    """Describe passes, TTL, calls, tokens and cost, and what reused answers saved."""
     total = result.usage.total
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
     if is_replay(result):
@@ -232,7 +233,7 @@ def describe_spent(result: RunResult) -> str:
 
 
 def _describe_cache(used: TokenUsage) -> str:
-    """What of the input was read from the provider's cache, and written to it."""
+    """Describe how much of the input was read from the provider's cache, and written to it."""
     if not used.cached_tokens and not used.cache_write_tokens:
         return ""
     read = used.cached_tokens
@@ -248,7 +249,7 @@ def _describe_cost(result: RunResult) -> str:
 
 
 def _describe_endpoints(result: RunResult) -> Iterator[str]:
-    """How many requests each endpoint answered, where another one than the first did."""
+    """Describe how many requests each endpoint answered, where not only the first did."""
     endpoints = result.provider.endpoints
     first = result.configuration["provider"].get("name", result.provider.kind)
     if set(endpoints) - {first}:
@@ -268,8 +269,8 @@ def _describe_saved(saved: Saved) -> str:
 
 
 def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
-    """The models that have no price, and those whose server did not say what an answer used; empty
-    without any."""
+    """Name the models without a price, and those whose server did not report usage; empty without
+    any."""
     unpriced = set[str]()
     unreported = set[str]()
     for usage in usages:
@@ -280,7 +281,7 @@ def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
 
 
 def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
-    """The questions without an answer, each once, with the assumption made meanwhile."""
+    """Return the questions without an answer, each once, with the assumption made meanwhile."""
     texts = (
         f"{one.question.rstrip()} (assumed: {one.assumption.strip().rstrip('.')})"
         for one in questions
@@ -290,9 +291,9 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
 
 
 def open_points(result: RunResult) -> Points:
-    """What a run leaves open, as names and texts: what it waits for, what it did without, scores
-    below their threshold, unmet criteria, issues, steps that lack something, and the questions that
-    only a person can answer; at most 8 of each kind."""
+    """Return the open points of a run, as names and texts: what it waits for, what was missing,
+    scores below their threshold, unmet criteria, issues, steps that lack something, and the
+    questions that only a person can answer; at most 8 of each kind."""
     waits: Points = [(one.kind, f"{one.id}: {one.text}") for one in result.waits_for]
     kinds = [
         waits,
@@ -306,7 +307,7 @@ def open_points(result: RunResult) -> Points:
 
 
 def _gaps(result: RunResult) -> list[Points]:
-    """What prevented the end that the run was for, by kind."""
+    """Return what prevented the intended end, by kind."""
     checks = [(f"check {one.name}", _describe_check(one)) for one in result.checks if one.blocks]
     left = [one for one in result.advisories if one.kind == "manual_intervention"]
     low = [
@@ -318,13 +319,13 @@ def _gaps(result: RunResult) -> list[Points]:
 
 
 def _describe_check(check: CheckOutcome) -> str:
-    """What a check that failed says."""
+    """Describe a failed check."""
     failed = "failed" if check.measured else "could not be had"
     return f"{failed}: {check.feedback}" if check.feedback else failed
 
 
 def _objections(result: RunResult) -> tuple[Points, Points]:
-    """The criteria that were not met, and the issues that blocked."""
+    """Return the criteria that were not met, and the issues that blocked."""
     assessed = result.history.final_convergence
     if assessed is None:
         return [], []
@@ -335,7 +336,7 @@ def _objections(result: RunResult) -> tuple[Points, Points]:
 
 
 def _open_steps(steps: Sequence[PlanStep]) -> tuple[Points, Points]:
-    """The steps that lack something, and those that were not reached."""
+    """Return the steps that lack something, and those that were not reached."""
     lacking = [step for step in steps if step.state in ("failed", "blocked", "invalid")]
     unreached = [step.step_id for step in steps if step.state == "pending"]
     names = [("not reached", list_names(unreached))] if unreached else []
@@ -353,7 +354,7 @@ def _lack(step: PlanStep) -> str:
 
 
 def list_ways_to_answer(directory: Path) -> Points:
-    """What to type where a run waits for a person."""
+    """Return the commands for a run that waits for a person."""
     place = str(relative_to_here(directory))
     return [
         ("To answer", command_of(("answer", place))),
@@ -362,8 +363,8 @@ def list_ways_to_answer(directory: Path) -> Points:
 
 
 def ask_for_more(result: RunResult, directory: Path) -> Points:
-    """After a run that converged and leaves nothing to do, the command for a threshold above the
-    score that it has."""
+    """Return the command for a higher threshold than the score, after a run that converged and
+    leaves nothing to do."""
     if not result.converged or not result.scores or not is_resumable(result):
         return []
     completeness = result.scores.completeness_score or 0.0
@@ -375,8 +376,8 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
 
 
 def raise_limits(result: RunResult) -> list[str]:
-    """The overrides that double the limit which ended the run; a spent TTL becomes at least what
-    the plan was expected to take."""
+    """Return the overrides that double the limit which ended the run; a spent TTL becomes at least
+    the plan's expected cycles."""
     reason = result.termination_reason
     configuration = result.configuration
     limits = configuration["limits"]
@@ -402,16 +403,16 @@ def _raise_budget(result: RunResult) -> list[str]:
 
 
 def estimate_cycles(result: RunResult) -> int:
-    """What the plan was expected to take when it was made; a little more, where steps are tools
-    with arguments."""
+    """Return the cycles that the plan was expected to take when it was made; a little more, where
+    steps are tools with arguments."""
     steps = result.history.passes[0].steps
     plan = Plan(goal="", steps=steps)
     return len(steps) if _is_core(result) else count_expected_calls(plan)
 
 
 def _base_for(result: RunResult, needed: int) -> int:
-    """The least multiple of the base, twofold or more, that gives every profile of the run so many
-    cycles."""
+    """Return the least multiple of the base, at least twofold, that gives every profile of the run
+    the `needed` cycles."""
     given = complete_table(result.configuration["ttl"])
     table = TTLTable.model_validate(given, context=OWN_LEVELS)
     profiles = [passed.taskprofile for passed in result.history.passes if passed.taskprofile]
@@ -422,12 +423,12 @@ def _base_for(result: RunResult, needed: int) -> int:
 
 
 def resume_command(directory: Path) -> str:
-    """The command that resumes the run of a directory."""
+    """Return the command that resumes the run of a directory."""
     return command_of((f"resume={relative_to_here(directory)}",))
 
 
 def scores(result: RunResult) -> list[tuple[str, float, float]]:
-    """The scores of the last assessment, each with its name and its threshold."""
+    """Return the scores of the last assessment, each with its name and its threshold."""
     given = result.scores.model_dump() if result.scores else {}
     found = [
         (name, given.get(f"{name}_score"), result.configuration["convergence"][name])
@@ -445,24 +446,22 @@ def _is_core(result: RunResult) -> bool:
 
 
 def asks_again(result: RunResult) -> bool:
-    """Whether a resumed run would ask for an answer again, since it could not be used."""
+    """Check whether a resumed run would repeat a call, because its answer could not be used."""
     return bool(result.exit_status and result.unusable_calls)
 
 
 def is_replay(result: RunResult) -> bool:
-    """Whether a recording answered, so that no model and no tool was called."""
+    """Check whether a recording answered, so that no model and no tool was called."""
     return bool(result.configuration["store"]["mode"] == "replay")
 
 
 def is_under_way(result: RunResult) -> bool:
-    """Whether the run may still be going on, or was never to go on: it has nothing to be resumed
-    from."""
+    """Check whether the run may still be under way, or only made a plan: it cannot be resumed."""
     return isinstance(result, PartialResult) and result.state in ("running", "plan")
 
 
 def is_resumable(result: RunResult) -> bool:
-    """Whether answers are stored and there are any: a model's, or those of tools that completed a
-    step."""
+    """Check whether any answers are stored: a model's, or those of tools that completed a step."""
     answered = bool(result.usage.total.requests) or any(
         step.status == "complete" for step in _steps(result)
     )

@@ -1,4 +1,4 @@
-"""The settings of a run that were given: those that differ from the defaults."""
+"""The given settings of a run: those that differ from the defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_COMPARED = {"provider.models"}  # a table in its file, and empty without it
 
 
 def name_defaults(result: RunResult, keys: Collection[str]) -> str:
-    """The defaults of those of these settings that were given; empty without any."""
+    """Name the defaults of those of these settings that were given; empty without any."""
     sentences = []
     for key, value, default in list_changed_settings(result):
         if key in keys:
@@ -25,7 +25,7 @@ def name_defaults(result: RunResult, keys: Collection[str]) -> str:
 
 
 def list_changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
-    """The keys of the configuration that differ from the defaults, with their values and the
+    """Return the configuration keys that differ from the defaults, with their values and the
     defaults."""
     kind = result.configuration["provider"]["kind"]
     default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(
@@ -42,6 +42,6 @@ def list_changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
 
 
 def _show(value: object) -> str:
-    """A value as it is typed: a text as it is, anything else as JSON, which YAML reads."""
+    """Return a value as it is typed: a text unchanged, anything else as JSON, which YAML reads."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shorten(text, 400)

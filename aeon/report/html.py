@@ -29,9 +29,9 @@ _ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 
 def render_page(name: str, data: object, **values: Any) -> bytes:
-    """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there
-    is one, inside. `data` are JSON values for the script, `values` the template's variables, each
-    escaped. The page loads nothing and sends nothing; its images stand in it."""
+    """Render the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there is
+    one, inside. `data` are JSON values for the script, `values` the template's variables, each
+    escaped. The page loads nothing and sends nothing; it contains its images."""
     look = _AS.get(name, name)
     script = _asset(f"{look}.js")
     style = _asset("page.css")
@@ -48,19 +48,19 @@ def render_page(name: str, data: object, **values: Any) -> bytes:
 
 
 def render_part(name: str, **values: Any) -> Markup:
-    """A part of a page from the template `NAME.html.j2`."""
+    """Render a part of a page from the template `NAME.html.j2`."""
     return Markup(_environment().get_template(f"{name}.html.j2").render(**values))
 
 
 def _island(data: object) -> Markup:
-    """JSON that no text in it can end: `<` stands nowhere. The script shows its texts, so controls
-    are escaped."""
+    """Return JSON that no text in it can end: it contains no `<`. The script shows its texts, so
+    controls are escaped."""
     text = json.dumps(without_controls(data), ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
 def without_controls(data: object) -> Any:
-    """JSON values whose texts have escapes for controls, as `escape_controls` makes them."""
+    """Return JSON values with the controls in their texts escaped as by `escape_controls`."""
     if isinstance(data, str):
         return escape_controls(data)
     if isinstance(data, Mapping):
@@ -82,8 +82,7 @@ def _environment() -> Environment:
 
 
 def _escape_text(value: object) -> Any:
-    """What a page shows of a value: of text, controls as escapes; of markup, which was made here,
-    itself."""
+    """Escape a value for a page: controls in text; markup, which was made here, unchanged."""
     return escape_controls(value) if type(value) is str else value
 
 
@@ -98,9 +97,9 @@ def _hash_of(script: str) -> str:
 
 
 def render_markdown(text: str) -> Markup:
-    """A text in Markdown as HTML: HTML in it is shown as text, links lead to web and mail addresses
-    alone, and images are links. One of more than MOST_RENDERED characters or MOST_LEVELS levels
-    is shown as it is written."""
+    """Render Markdown as HTML: HTML in it is shown as text, links lead only to web and mail
+    addresses, and images become links. A text of more than MOST_RENDERED characters or MOST_LEVELS
+    levels is shown unrendered."""
     text = escape_controls(text)
     if len(text) > MOST_RENDERED:
         return Markup("<pre>{}</pre>").format(text)

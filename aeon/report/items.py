@@ -1,5 +1,4 @@
-"""The requests, tool calls and waits of a run in order of time, and those that the run waited
-for."""
+"""The requests, tool calls and waits of a run in order of time, and those on its critical path."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class Item:
 
 
 def list_items(record: Record) -> list[Item]:
-    """What a run spent its time on."""
+    """Return the requests, tool calls and waits of a run."""
     began = datetime.fromisoformat(record.result.timings.start_time)
     items = [*_requests(record.calls, began), *_tools_and_waits(record.events, began)]
     return sorted(items, key=lambda item: (item.start, item.end))
@@ -61,7 +60,7 @@ def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
 
 
 def _cycle_of(call: Call) -> tuple[int, str, int, str | None]:
-    """What a call and its repairs have in common."""
+    """Return the key that a call and its repairs share."""
     return call.pass_number, call.phase, call.cycle, call.step_id
 
 
@@ -113,8 +112,8 @@ def _seconds_since(began: datetime, line: Line) -> float:
 
 
 def find_critical(items: Sequence[Item]) -> list[Item]:
-    """The chain of items that the run waited for: the last to end, before it the last that had
-    ended when it began, and so on to the first; in order of time."""
+    """Return the chain of items that the run waited for: the last to end, before it the last that
+    had ended when it began, and so on to the first; in order of time."""
     chain: list[Item] = []
     horizon = float("inf")
     for item in sorted(items, key=lambda each: each.end, reverse=True):
@@ -125,6 +124,6 @@ def find_critical(items: Sequence[Item]) -> list[Item]:
 
 
 def count_side_by_side(items: Sequence[Item]) -> int:
-    """The most items that were under way at once."""
+    """Return the most items under way at once."""
     marks = sorted(mark for item in items for mark in ((item.start, 1), (item.end, -1)))
     return max(accumulate(step for _, step in marks), default=0)

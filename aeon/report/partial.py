@@ -1,4 +1,4 @@
-"""A run without a result, running or cut off, as far as its journals tell it."""
+"""A run without a result, running or cut off, reconstructed from its journals."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ _MOMENT = timedelta(microseconds=1)
 
 
 class PartialResult(RunResult):
-    """The result of a run that has none: what its journals hold. `state`: it is `running`, `cut
-    off`, one of these two (`unfinished`), or made a `plan` alone."""
+    """The result of a run that has none: the content of its journals. `state`: it is `running`,
+    `cut off`, one of these two (`unfinished`), or only a `plan`."""
 
     state: Literal["running", "cut off", "unfinished", "plan"]
 
 
 def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
-    """The run so far, from the `events` of its journal. Raises ArtefactError where the journals
-    cannot be read, or hold no configuration."""
+    """Reconstruct the run so far, from the `events` of its journal. Raises ArtefactError where the
+    journals cannot be read, or hold no configuration."""
     state = end_without_result(directory)
     origin = read_document(directory / FILE)
     try:
@@ -77,7 +77,7 @@ def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
 
 
 def _configuration(directory: Path, origin: Line) -> dict[str, Any]:
-    """The settings that were composed, with the provider as it was resolved."""
+    """Return the composed settings, with the resolved provider."""
     path = directory / ".hydra" / "config.yaml"
     recorded = {**origin["settings"], "task": origin["task"]}
     settings = Settings.model_validate(read_yaml(path) if path.is_file() else recorded)
@@ -90,7 +90,7 @@ def _configuration(directory: Path, origin: Line) -> dict[str, Any]:
 
 
 def _plans(directory: Path) -> dict[int, Plan]:
-    """The first plan that a cycle of each pass was dispatched with."""
+    """Return for each pass the first plan with which a cycle was dispatched."""
     found: dict[int, Plan] = {}
     with suppress(OSError, ValueError):
         lines = [line for line in read_lines(directory / "cycles.jsonl") if isinstance(line, dict)]
@@ -176,7 +176,7 @@ def _timings(events: Sequence[Line]) -> Timings:
 
 
 def _hashes(known: Mapping[str, str]) -> Hashes:
-    """The hashes that are recorded when a run begins."""
+    """Return the hashes that are recorded when a run begins."""
     return Hashes(
         task="",
         inputs={},
@@ -187,7 +187,7 @@ def _hashes(known: Mapping[str, str]) -> Hashes:
 
 
 def _each(events: Iterable[Line], name: str) -> Iterator[Any]:
-    """What the events of a name are about: the one field of their line that holds it."""
+    """Return the payload of the events of a name: the one field of their line that holds it."""
     field = {
         "advisory_raised": "advisory",
         "validated": "report",
@@ -218,8 +218,8 @@ def _models(events: Sequence[Line]) -> dict[str, list[str]]:
 
 
 def _read_passes(events: Sequence[Line], plans: Mapping[int, Plan]) -> Iterator[ExecutionPass]:
-    """The passes, the last as far as it came; before the first, one that holds what the run began
-    with."""
+    """Return the passes, the last as far as it came; before the first, one that holds the run's
+    start."""
     starts = [place for place, line in enumerate(events) if line["event"] == "pass_started"]
     if not starts:
         yield _read_pass(0, events, None)
@@ -284,7 +284,7 @@ def _pass_timing(lines: Sequence[Line]) -> Timing:
 
 
 def _steps(lines: Sequence[Line], plan: Plan | None) -> tuple[PlanStep, ...]:
-    """The steps of the plan as the last event of each shows it."""
+    """Return the steps of the plan in their state by the last event of each."""
     seen = {
         line["step"]["step_id"]: line["step"]
         for line in lines

@@ -17,10 +17,10 @@ from aeon.report.record import Call, Record
 
 
 class RefinementGain(Value):
-    """What followed one refinement. `gain` is the change of the mean of the three scores from its
-    pass to the next assessed one, `to_pass`; `tokens` are those of the refinement and of what came
-    after it, up to that assessment. None where there is no assessment before or after it, as of the
-    refinement of pass 0, or no journal."""
+    """The effect of one refinement. `gain` is the change of the mean of the three scores from its
+    pass to the next assessed one, `to_pass`; `tokens` are those from the refinement up to that
+    assessment. None where there is no assessment before or after it, as for the refinement of pass
+    0, or no journal."""
 
     pass_number: int
     to_pass: int | None = None
@@ -33,7 +33,7 @@ class RefinementGain(Value):
 
 
 class RefinedFragment(Value):
-    """A step that refinements were about: how often, in which passes, how many of the changes were
+    """A step that refinements targeted: how often, in which passes, how many of the changes were
     refused, and whether it was left to a person in the end."""
 
     step_id: str
@@ -44,8 +44,8 @@ class RefinedFragment(Value):
 
 
 class Patterns(Value):
-    """The patterns of one run. A field is empty where the run, or what is left of it, says nothing
-    on it; passes are given by their numbers."""
+    """The patterns of one run. A field is empty where the run, or the rest of its files, has no
+    information on it; passes are given by their numbers."""
 
     assessed: tuple[scores.AssessedPass, ...] = ()
     thresholds: dict[str, float] = Field(default_factory=dict)
@@ -113,7 +113,7 @@ def _refinements(history: ExecutionHistory) -> list[tuple[int, RefinementRecord]
 
 
 def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
-    """The steps that were refined, most often first."""
+    """Return the steps that were refined, most often first."""
     passes: dict[str, list[int]] = {}
     refused: dict[str, int] = {}
     for number, made in _refinements(history):
@@ -166,8 +166,7 @@ def _gain(
 
 
 def _tokens_between(number: int, following: int, calls: Sequence[Call]) -> int:
-    """The tokens of the refinement of a pass and of all after it, up to the assessment of the pass
-    `following`."""
+    """Return the tokens from the refinement of a pass up to the assessment of the pass `following`."""
 
     def belongs(call: Call) -> bool:
         if call.phase == "REFINE":
@@ -191,8 +190,7 @@ COMPARED = (
 
 
 def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
-    """The steps that a pass began with, as they were at its end, before its refinement changed
-    them."""
+    """Return the steps that a pass began with, in their state at its end, before its refinement."""
     ended = {step.step_id: step for step in record.steps}
     for change in record.refinement.changes if record.refinement else ():
         if change.before is not None:

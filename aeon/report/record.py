@@ -66,20 +66,18 @@ _READ: Mapping[str, Any] = {
 
 
 def _nothing() -> None:
-    """No request, where no store has it."""
+    """Return no request: no store has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to a model, and what came of it.
-
-    `number` counts the requests of a run from 1, in order of dispatch. `cycle` is the LLM cycle it
-    was charged to (0: the free profile call), `attempt` 0 for the call itself and 1, 2 for its
-    repairs, `round` counts those of a step that uses tools, from 0. `started` is ISO 8601, UTC.
-    `request` (model, messages, schema, strict, parameters, sample; read from the store each time)
-    and `text`, the raw answer, are None where no store has them; `cost` is None without a price;
-    `error` is the error's class for a request that failed, else None.
-    """
+    """One request to a model, and its outcome. `number` counts the requests of a run from 1, in
+    order of dispatch. `cycle` is the LLM cycle it was charged to (0: the free profile call),
+    `attempt` 0 for the call itself and 1, 2 for its repairs, `round` counts those of a step that
+    uses tools, from 0. `started` is ISO 8601, UTC. `request` (model, messages, schema, strict,
+    parameters, sample; read from the store each time) and `text`, the raw answer, are None where no
+    store has them; `cost` is None without a price; `error` is the error's class for a request that
+    failed, else None."""
 
     number: int
     sequence: int
@@ -107,16 +105,16 @@ class Call:
 
     @property
     def request(self) -> Mapping[str, Any] | None:
-        """What was sent, read from the store each time: the prompts of a long run do not fit into
-        memory together."""
+        """The request as sent, read from the store each time: the prompts of a long run do not fit
+        into memory together."""
         return self.read_request()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A run, read from its directory. `origin` is `run.json`, `overrides` what the command line
-    changed; `events` are the lines of `events.jsonl`, in order of dispatch. What was not written,
-    or is gone, is empty."""
+    """A run, read from its directory. `origin` is `run.json`, `overrides` those of the command
+    line; `events` are the lines of `events.jsonl`, in order of dispatch. Missing files leave empty
+    fields."""
 
     directory: Path
     result: RunResult
@@ -127,25 +125,24 @@ class Record:
     requests: Requests | None = field(default=None, repr=False, compare=False)
 
     def hold_requests(self) -> AbstractContextManager[None]:
-        """Read what was sent (`Call.request`) within the block from a store that stays open."""
+        """Read requests (`Call.request`) within the block from a store that stays open."""
         return self.requests.hold_open() if self.requests else nullcontext()
 
     @property
     def cycles(self) -> tuple[Line, ...]:
-        """The lines of `cycles.jsonl` in order of dispatch, read each time."""
+        """Read the lines of `cycles.jsonl` in order of dispatch, each time anew."""
         return tuple(_journal(self.directory / "cycles.jsonl", "step_number"))
 
     def to_frame(self) -> Frame:
-        """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError
-        without pandas."""
+        """Return a pandas frame with a row for each request, its tokens in columns. Raises
+        ConfigError without pandas."""
         return as_frame({**_fields(call), **asdict(call.usage)} for call in self.calls)
 
 
 def load_record(directory: Path | str, result: RunResult | None = None) -> Record:
-    """Read a run's directory; `result` is what it gave, if that is at hand. A run without one,
-    running or cut off, has a `PartialResult`, made from its journals. Raises ArtefactError for a
-    directory that holds no run that can be read; journals and stores of a run with a result that
-    cannot be read are left out."""
+    """Read a run's directory; `result` is its result, if at hand. A run without one, running or cut
+    off, has a `PartialResult`, made from its journals. Raises ArtefactError for a directory without
+    a readable run; unreadable journals and stores of a run with a result are left out."""
     directory = Path(directory)
     events = read_events(directory)
     result = result or _load_result(directory, events)
@@ -184,7 +181,7 @@ def _fields(call: Call) -> dict[str, Any]:
 
 
 def read_events(directory: Path) -> list[Line]:
-    """The events of a run in order of dispatch, also of one that left no result; none when they
+    """Return the events of a run in order of dispatch, even of one without a result; none when they
     cannot be read."""
     return [
         line
@@ -194,8 +191,7 @@ def read_events(directory: Path) -> list[Line]:
 
 
 def _is_whole(line: Line) -> bool:
-    """Whether a line is an event with all that is read of it; a program may have been cut off, a
-    disk be full."""
+    """Check whether a line is a complete event; a program may have been cut off, a disk be full."""
     event = line.get("event")
     if not isinstance(event, str) or not _fits(line, shape := _READ.get(event, {})):
         return False
@@ -212,7 +208,7 @@ def _fits(value: Any, shape: Any) -> bool:
 
 
 def _journal(path: Path, *order: str) -> list[Line]:
-    """The lines of a journal in this order; those that have no place in it are left out."""
+    """Return the lines of a journal in this order; lines without a place in it are left out."""
     try:
         lines = [line for line in read_lines(path) if isinstance(line, dict)]
     except (OSError, ValueError):
@@ -222,8 +218,8 @@ def _journal(path: Path, *order: str) -> list[Line]:
 
 
 class Requests:
-    """The requests to models in a store, which is opened for each unless it is held open: a record
-    of many runs holds no files open."""
+    """The requests to models in a store, which is opened for each unless it is held open: records
+    of many runs hold no files open."""
 
     def __init__(self, path: Path, backend: OwnObject) -> None:
         self._path = path
@@ -244,14 +240,14 @@ class Requests:
                 self._held = before
 
     def read(self, key: str) -> Mapping[str, Any] | None:
-        """The request of this key (`StoreRequest.key`); None where it is gone."""
+        """Return the request of this key (`StoreRequest.key`); None where it is gone."""
         with suppress(StoreFailed), self._open() as source:
             entry = source.get(key)
             return entry.request.body if entry else None
         return None
 
     def answers(self) -> Iterator[tuple[_Place, str, str]]:
-        """The place, the key and the text of each answer, in the order of the run."""
+        """Yield the place, the key and the text of each answer, in the order of the run."""
         with suppress(StoreFailed), self._open() as source:
             for entry in source.entries():
                 path = entry.request.path
@@ -280,17 +276,17 @@ class Requests:
 
 
 def _read_sample(body: Mapping[str, Any]) -> int:
-    """The number of a step's sample: the second of two, where there are several."""
+    """Return the number of a step's sample, where there are several."""
     sample = body.get("sample")
     return int(sample[1]) if isinstance(sample, list) else 0
 
 
 def _find_requests(directory: Path, result: RunResult) -> Requests | None:
-    """The run's own store, else the recording that it replayed."""
+    """Return the run's own store, else the recording that it replayed."""
     store = read_store_settings(result.configuration)
     path = directory
     backend = store.own_backend
-    # The folder may be a stranger's, and what it names would be imported.
+    # The folder may be a stranger's, and a store that it names would be imported.
     if not is_packaged(backend):
         return None
     if not store_in(directory).is_file():
@@ -301,8 +297,8 @@ def _find_requests(directory: Path, result: RunResult) -> Requests | None:
 
 
 def _calls(events: Iterable[Line], requests: Requests | None, result: RunResult) -> Iterable[Call]:
-    """The requests among the events, each with the answer that was stored from the same place of
-    the run."""
+    """Return the requests among the events, each with the stored answer from the same place of the
+    run."""
     stored: _StoredAnswers = defaultdict(deque)
     for place, key, text in requests.answers() if requests else ():
         stored[place].append((key, text))
@@ -312,7 +308,7 @@ def _calls(events: Iterable[Line], requests: Requests | None, result: RunResult)
     for line in events:
         if line["event"] not in ("call_answered", "call_failed"):
             continue
-        # A line that is no whole event is left out, and not counted.
+        # An incomplete line is left out, and not counted.
         with suppress(LookupError, TypeError, ValueError):
             call = _read_call(line, number, stored, prices, requests)
             number += 1

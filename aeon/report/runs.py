@@ -1,5 +1,5 @@
-"""The runs under a folder: how each one ended, what it cost, how large it is; and removing what a
-run left."""
+"""The runs under a folder: how each one ended, its cost, its size; and the removal of a run's
+files."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
 
 class Listed(Value):
-    """A run as a list shows it. `ended` is its termination reason, or `running`, `cut off` (there
-    is no result, and no program writes there any more), `unfinished` (the same, where that cannot
-    be told), `plan` (of `aeon plan`) or `unreadable`, of another version as well. `cost` is None
-    where it is not known, `bytes` what its directory holds, `waits_for` counts what a person has
-    still to answer, `stands_on` are the runs that it goes on with."""
+    """A run in a list. `ended` is its termination reason, or `running`, `cut off` (there is no
+    result, and no program writes there any more), `unfinished` (the same, where that cannot be
+    told), `plan` (of `aeon plan`) or `unreadable`, also for another version. `cost` is None where
+    it is unknown, `bytes` the size of its directory, `waits_for` counts its open questions,
+    `stands_on` are the runs that it resumes."""
 
     directory: Path
     started: AwareDatetime
@@ -73,16 +73,16 @@ class Listed(Value):
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a program may still write to the run's directory; where that is not known, for a
-        day after it began."""
+        """Whether a program may still write to the run's directory; if unknown, for a day after it
+        began."""
         return self.ended == "running" or (
             self.ended == "unfinished" and self.started > datetime.now(UTC) - timedelta(1)
         )
 
 
 def find_runs(folder: Path) -> list[Listed]:
-    """The runs in a folder and below it, newest first, without hidden folders, links, rows of
-    batches, and the baselines of runs."""
+    """Return the runs in a folder and below it, newest first, without hidden folders, links, rows
+    of batches, and the baselines of runs."""
     return sorted(
         (_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True
     )
@@ -182,7 +182,7 @@ def _size(path: Path) -> int:
 
 
 def read_document(path: Path) -> Mapping[str, Any]:
-    """The object in a file of JSON; empty when there is none that can be read."""
+    """Return the object in a JSON file; empty when there is none that can be read."""
     with suppress(OSError, ValueError):
         document = load_json(read_linked_file(path))
         return document if isinstance(document, dict) else {}
@@ -190,7 +190,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 def end_without_result(directory: Path) -> str:
-    """How a run without a result ended, as `Listed.ended` names it."""
+    """Return how a run without a result ended, as in `Listed.ended`."""
     if (directory / RESULT).exists():
         return "unreadable"
     is_free = None
@@ -204,8 +204,8 @@ def end_without_result(directory: Path) -> str:
 
 
 def remove_run(run: Listed, above: Path) -> list[Path]:
-    """Remove what a run left, then the directories that this leaves empty below `above`, and a
-    multirun's own files with its last job. Gives back what is somebody's own and stays. Raises
+    """Remove a run's files, then the directories that this leaves empty below `above`, and a
+    multirun's own files with its last job. Returns the user's own files, which stay. Raises
     OSError."""
     remove_stored(run.directory)
     own = _remove(run.directory, (*LEFT_BY_RUNS, *_list_more(run)))
@@ -221,11 +221,11 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
 
 
 def _list_more(run: Listed) -> Iterator[str]:
-    """What some runs leave beside `LEFT_BY_RUNS`."""
+    """List files that some runs leave in addition to `LEFT_BY_RUNS`."""
     if run.ended == "plan":
         yield "plan.yaml"
     store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
-    # A store that is no file of SQLite has this name, which else is somebody's own.
+    # A store that is not a SQLite file has this name; otherwise it is a user's own file.
     if store.own_backend != SQLITE and store.mode != "replay":
         yield "store"
     yield from (path.name for path in run.directory.iterdir() if _is_of_baseline(path.name))

@@ -1,5 +1,4 @@
-"""Which runs of a folder a person asks for: a condition on their figures, a time, words of their
-task."""
+"""Selects runs of a folder: by a condition on their figures, a time, words of their task."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ _HINT = f"A condition compares {', '.join(NAMES)}: where='completeness<0.9 and e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which runs are asked for. `where` is a condition as Python writes it, `since` a date, a time,
-    or how long ago (`7d`, `12h`, `30m`), `task` words in their order that its task has, in any
+    """A selection of runs. `where` is a condition as Python writes it, `since` a date, a time, or
+    how long ago (`7d`, `12h`, `30m`), `task` words that its task contains in their order, in any
     case; None: all of them."""
 
     where: str | None = None
@@ -38,8 +37,8 @@ class Selection:
     task: str | None = None
 
     def select(self, runs: Iterable[Listed], now: datetime) -> list[Listed]:
-        """The runs that fit, in their order. Raises ConfigError for a condition or a time that
-        cannot be read."""
+        """Return the runs that match, in their order. Raises ConfigError for a condition or a time
+        that cannot be read."""
         fits = [
             test
             for test in (self._by_condition(), self._by_time(now), self._by_task())
@@ -87,7 +86,8 @@ class Selection:
 
 
 def _figures(run: Listed) -> dict[str, object]:
-    """The names of a condition. What is not known is no number, and fits no comparison."""
+    """Return the values that a condition may name. An unknown figure is NaN, which fits no
+    comparison."""
     return {
         **_ENDS,
         **dict.fromkeys(SCORE_CODES, math.nan),

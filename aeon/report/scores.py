@@ -1,4 +1,4 @@
-"""What the judge said, pass beside pass: scores, what held convergence back, plateaus, regressions,
+"""The judge's assessments, pass by pass: scores, blockers of convergence, plateaus, regressions,
 contradictions."""
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ BlockerKind = Literal["score", "criterion", "check", "issue", "unavailable"]
 
 
 class Blocker(Value):
-    """What held convergence back, by its reason code: in which passes, and whether in the last
-    assessment too. Of a score the threshold, the best and the last value; `words` are the model's,
+    """A blocker of convergence, by its reason code: in which passes, and whether in the last
+    assessment too. For a score the threshold, the best and the last value; `words` are the model's,
     or the check's, of the last pass that it held back."""
 
     code: str
@@ -51,9 +51,8 @@ class Blocker(Value):
 
 
 class Regression(Value):
-    """A score that fell, or a criterion (1: met, 0: not) that is not met any more, from one
-    assessed pass to the next; `refined` are the steps that refinements between the two were
-    about."""
+    """A score that fell, or a criterion (1: met, 0: not) that ceased to be met, from one assessed
+    pass to the next; `refined` are the steps that refinements between the two targeted."""
 
     name: str
     kind: Literal["score", "criterion"]
@@ -66,8 +65,8 @@ class Regression(Value):
 
 class JudgeConflict(Value):
     """Two judgements that contradict each other. `same_work`: the same answer from the same outputs
-    of steps has another score, or another word on a criterion, in the pass after. `pairs`: two of
-    plan, steps and answer (`name`) disagree in a pass whose scores all reach their thresholds;
+    of steps has another score, or another verdict on a criterion, in the pass after. `pairs`: two
+    of plan, steps and answer (`name`) disagree in a pass whose scores all reach their thresholds;
     `values` is the consistency score."""
 
     kind: Literal["same_work", "pairs"]
@@ -77,13 +76,13 @@ class JudgeConflict(Value):
 
 
 def thresholds_of(history: ExecutionHistory) -> dict[str, float]:
-    """The thresholds that were in force, by the name of the score."""
+    """Return the thresholds in force, by the name of the score."""
     given = history.configuration.get("convergence_criteria") or {}
     return {name: float(given[name]) for name in SCORE_CODES if name in given}
 
 
 def find_assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
-    """The passes that a model assessed, in their order."""
+    """Return the passes that a model assessed, in their order."""
     found = []
     for number, assessment in _assessments(history):
         if assessment.evaluated:
@@ -108,7 +107,7 @@ def _count_done(passed: ExecutionPass) -> int:
 
 
 def read_scores(assessment: ConvergenceAssessment) -> dict[str, float]:
-    """The scores of an assessment by name; a judge of a person's own may give fewer than three."""
+    """Return the scores of an assessment by name; a user's own judge may give fewer than three."""
     values = {name: assessment.scores[f"{name}_score"] for name in SCORE_CODES}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -120,7 +119,7 @@ def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAs
 
 
 def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
-    """What held convergence back, what did so at the end first, then by how often."""
+    """Return the blockers of convergence, those at the end first, then by how often."""
     missed: dict[str, list[int]] = {}
     for number, assessment in _assessments(history):
         for code in () if assessment.converged else assessment.reason_codes:
@@ -149,7 +148,7 @@ def _make_blocker(history: ExecutionHistory, code: str, passes: Sequence[int]) -
 
 
 def _find_check(history: ExecutionHistory, number: int, code: str) -> CheckOutcome | None:
-    """The check of that name that failed in a pass."""
+    """Return the check of that name that failed in a pass."""
     checks = history.passes[number].evaluation_results.checks
     return next((check for check in checks if check.blocks and check.name == code), None)
 
@@ -174,7 +173,7 @@ def _words_on(code: str, assessment: ConvergenceAssessment) -> tuple[str, ...]:
 
 
 def _differences(before: AssessedPass, after: AssessedPass) -> dict[str, tuple[float, float]]:
-    """The scores that differ noticeably, and the criteria that do, before and after."""
+    """Return the scores that differ noticeably, and the criteria that do, before and after."""
     scores = {
         name: (score, after.scores[name])
         for name, score in before.scores.items()
@@ -193,8 +192,8 @@ def _differences(before: AssessedPass, after: AssessedPass) -> dict[str, tuple[f
 
 
 def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ...]:
-    """Passes running, two at least, that differ from the first of them in no score, criterion or
-    missed code."""
+    """Return consecutive passes, at least two, that differ from the first of them in no score,
+    criterion or missed code."""
     stretches: list[list[AssessedPass]] = []
     for each in assessed:
         first = stretches[-1][0] if stretches else None
@@ -213,8 +212,8 @@ def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ..
 
 
 def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
-    """The passes in which, against the assessed pass before, no score rose, no criterion was met
-    and no code went."""
+    """Return the passes in which, against the assessed pass before, no score rose, no criterion was
+    met and no code disappeared."""
     return tuple(
         after.pass_number
         for before, after in pairwise(assessed)
@@ -226,8 +225,8 @@ def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
 def find_regressions(
     assessed: Sequence[AssessedPass], refined: Mapping[int, Sequence[str]]
 ) -> tuple[Regression, ...]:
-    """What fell from one assessed pass to the next; `refined` has the steps that the refinement of
-    a pass was about."""
+    """Return what fell from one assessed pass to the next; `refined` has the steps that the
+    refinement of a pass targeted."""
     return tuple(
         Regression(
             name=name,
@@ -251,14 +250,14 @@ def find_regressions(
 def find_judge_conflicts(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> tuple[JudgeConflict, ...]:
-    """Pairs of judgements that contradict each other."""
+    """Return pairs of judgements that contradict each other."""
     return (*_find_same_work(history, assessed), *_find_denied_scores(history, assessed))
 
 
 def _find_same_work(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> Iterator[JudgeConflict]:
-    """The same answer from the same outputs, judged differently in the pass after."""
+    """Find the same answer from the same outputs, judged differently in the pass after."""
     work = {}
     for passed in history.passes:
         outputs = [(step.step_id, step.step_output) for step in passed.steps]
@@ -274,7 +273,7 @@ def _find_same_work(
 def _find_denied_scores(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> Iterator[JudgeConflict]:
-    """Pairs of artefacts that disagree in a pass whose scores all reach their thresholds."""
+    """Find pairs of artefacts that disagree in a pass whose scores all reach their thresholds."""
     thresholds = thresholds_of(history)
     for each in assessed:
         is_low = any(each.scores.get(name, 0.0) < value for name, value in thresholds.items())

@@ -1,5 +1,5 @@
-"""What a run used, and where: tokens, seconds and money; repairs, waits, and prompts that begin as
-an earlier one."""
+"""The usage of a run by place: tokens, seconds and money; repairs, waits, and prompts that begin
+like an earlier one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ K = TypeVar("K")
 
 
 class Spending(Value):
-    """What requests and tools took. `seconds` are theirs added up, waits for retries included: what
-    ran side by side counts twice. `cost` is None where something has no known price."""
+    """The usage of requests and tools. `seconds` are added up, waits for retries included: parallel
+    work counts twice. `cost` is None where something has no known price."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -53,15 +53,15 @@ class RepairRate(Value):
 
 class RetryWait(Value):
     """Requests that were sent again after an error of one class: how often, and the seconds in
-    which one or more of them waited; what waited side by side counts once."""
+    which one or more of them waited; parallel waits count once."""
 
     times: int
     seconds: float
 
 
 class PrefixShare(Value):
-    """Of the characters of prompts from pass 2 on, those that repeat the beginning of a prompt sent
-    before in the run. `share` is None where no such prompt is known."""
+    """The characters of prompts from pass 2 on that repeat the beginning of a prompt sent before in
+    the run. `share` is None where no such prompt is known."""
 
     characters: int = 0
     repeated: int = 0
@@ -70,8 +70,8 @@ class PrefixShare(Value):
 
 @dataclass(frozen=True, slots=True)
 class SpendingByPlace:
-    """What each place of a run took: steps by most seconds first, calls, with `tool` for tools, by
-    most tokens first."""
+    """The usage of each place in a run: steps by most seconds first, calls, with `tool` for tools,
+    by most tokens first."""
 
     by_pass: dict[int, Spending] = field(default_factory=dict)
     by_phase: dict[str, Spending] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class SpendingByPlace:
 
 @dataclass(frozen=True, slots=True)
 class _Charge:
-    """What one request or one tool call took, and where it was made."""
+    """The usage of one request or one tool call, and its place."""
 
     pass_number: int
     phase: str
@@ -91,8 +91,8 @@ class _Charge:
 
 
 def spend(record: Record) -> SpendingByPlace:
-    """Add up what each place took. Without a journal only what the result has of passes and
-    calls."""
+    """Add up the usage of each place. Without a journal only the result's figures by pass and call
+    are known."""
     if not record.events:
         return _spend_of_result(record.result)
     charges = [*map(_charge_request, record.calls), *map(_charge_tool, _tool_calls(record))]
@@ -168,9 +168,8 @@ def _of_usage(usage: Usage | TokenUsage, seconds: float, cost: float | None) -> 
 
 
 def repair_rates(record: Record) -> tuple[dict[str, RepairRate], dict[str, RepairRate]]:
-    """How often answers were repaired, by call and by the model that gave them, the highest rate
-    first. Without a journal every request counts as an
-    answer, and models are not known."""
+    """Return how often answers were repaired, by call and by the model that gave them, the highest
+    rate first. Without a journal every request counts as an answer, and models are unknown."""
     first = [call for call in record.calls if call.attempt == 0 and call.error is None]
     models = {(call.call, call.cycle): call.model for call in first}
     repairs = record.result.repairs
@@ -181,7 +180,7 @@ def repair_rates(record: Record) -> tuple[dict[str, RepairRate], dict[str, Repai
 
 
 def _count_answers(record: Record, first: Sequence[Call]) -> Mapping[str, int]:
-    """How many answers each kind of call had, without repairs."""
+    """Count the answers of each kind of call, without repairs."""
     if record.events:
         return Counter(call.call for call in first)
     used = record.result.usage.by_call
@@ -204,7 +203,7 @@ def _rates(
 
 
 def find_waits(record: Record) -> dict[str, RetryWait]:
-    """By the class of the error that was waited after, most seconds first."""
+    """Return the waits by the class of their error, most seconds first."""
     waited: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for line in record.events:
         if line["event"] == "retry_scheduled":
@@ -220,7 +219,7 @@ def find_waits(record: Record) -> dict[str, RetryWait]:
 
 
 def _add_up_spans(spans: Iterable[tuple[float, float]]) -> float:
-    """How long one span at least lasted."""
+    """Return the time covered by at least one span."""
     seconds = 0.0
     until = float("-inf")
     for begin, end in sorted(spans):
@@ -230,8 +229,8 @@ def _add_up_spans(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
-    """How much of the prompts from pass 2 on repeats the beginning of an earlier one. A prompt is
-    its messages, one after the other."""
+    """Measure how much of the prompts from pass 2 on repeats the beginning of an earlier one. A
+    prompt is its messages, one after another."""
     characters = 0
     repeated = 0
     # Prompts grow and share most of their lines: each line is held once, in the order of its
@@ -246,7 +245,7 @@ def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
         prompt = [known.setdefault(line, line) for line in text.split("\n")]
         if call.pass_number >= 2:
             characters += len(text)
-            # The longest common prefix is one with a neighbour in sorted order.
+            # The longest common prefix is shared with a neighbour in sorted order.
             place = bisect_left(earlier, prompt)
             near = earlier[max(0, place - 1) : place + 1]
             repeated += max((_common(prompt, other) for other in near), default=0)
@@ -260,7 +259,7 @@ def _is_same(pair: tuple[str, str]) -> bool:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many characters two texts, given by their lines, have in common at their beginning."""
+    """Count the characters that two texts, given by their lines, have in common at their beginning."""
     characters = 0
     for line, its in zip(one, other, strict=False):
         if line != its:

@@ -1,5 +1,5 @@
-"""Text as a person sees it, on a terminal or a page: on one line, commands to type, numbers,
-durations, signs."""
+"""Text for people, on a terminal or a page: on one line, commands to type, numbers, durations,
+signs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ MOST_RENDERED = 200_000
 
 
 def escape_controls(text: str, *, json: bool = False) -> str:
-    """The text with escapes for what could steer a terminal, or show a text in another order than
-    it has: C0 and C1 controls but tabs and line breaks, and those for the direction of writing.
-    With `json` as JSON has them."""
+    """Escape characters that could control a terminal, or show a text in another order than it has:
+    C0 and C1 controls except tabs and line breaks, and those for the direction of writing. With
+    `json` as JSON has them."""
 
     def escape(found: re.Match[str]) -> str:
         code = ord(found[0])
@@ -61,21 +61,21 @@ def escape_controls(text: str, *, json: bool = False) -> str:
 
 
 def encode_for_xml(text: str) -> str:
-    """A text without the characters that XML cannot have."""
+    """Return a text without the characters that XML cannot have."""
     shown = escape_controls(text)
     return shown.encode("utf-8", "backslashreplace").decode().replace("\uffff", "\\uffff")
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Text on one line without control characters, so that no text can steer a terminal; at most
-    `limit` characters."""
+    """Return text on one line without control characters, so that no text can control a terminal;
+    at most `limit` characters."""
     line = text if text.isprintable() else "".join(ch if ch.isprintable() else " " for ch in text)
     line = " ".join(line.split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def program() -> str:
-    """What to type here for this program: `python -m aeon`, or with the path of this Python where
+    """Return how to type this program here: `python -m aeon`, or with the path of this Python where
     another, or none, is on the PATH."""
     own = Path(sys.executable)
     python = shutil.which("python")
@@ -87,31 +87,31 @@ def program() -> str:
 
 
 def as_typed_here(text: str) -> str:
-    """The text with each command between backticks, `` `aeon docs` ``, as it can be typed here."""
+    """Replace each command between backticks, `` `aeon docs` ``, by the form that can be typed
+    here."""
     if "`aeon " not in text or is_script_here():
         return text
     return text.replace("`aeon ", f"`{program()} ")
 
 
 def is_script_here() -> bool:
-    """Whether `aeon`, typed here, is this program."""
+    """Check whether `aeon`, typed here, is this program."""
     script = shutil.which("aeon")
     return script is not None and Path(script).resolve().parent == Path(sys.executable).parent
 
 
 def shorten(text: str, limit: int = 2_000) -> str:
-    """At most `limit` characters of a text, with a mark where it was cut."""
+    """Return at most `limit` characters of a text, with a mark where it was cut."""
     return text if len(text) <= limit else f"{text[:limit].rstrip()} …"
 
 
 def command_of(arguments: Sequence[str]) -> str:
-    """The command line of a run with these arguments, on one line, as it can be typed here."""
+    """Return the command line of a run with these arguments, on one line, as it can be typed here."""
     return " ".join((program(), *map(quote_override, arguments)))
 
 
 def quote_override(argument: str) -> str:
-    """An argument with its value quoted for a shell; what cannot be printed is escaped as bash and
-    zsh read it."""
+    """Quote an argument's value for a shell; unprintable characters are escaped for bash and zsh."""
     key, equals, value = argument.partition("=")
     if not equals or shlex.quote(key) != key:
         key = ""
@@ -126,12 +126,12 @@ def quote_override(argument: str) -> str:
 
 
 def relative_to_here(path: Path) -> Path:
-    """A path as it can be typed here."""
+    """Return a path as it can be typed here."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def round_down(score: float) -> float:
-    """To two decimals, never up to a threshold that the score does not reach."""
+    """Round down to two decimals, so that a score never seems to reach a threshold."""
     return math.floor(score * 100 + 1e-9) / 100
 
 
@@ -144,14 +144,14 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def format_clock(elapsed: timedelta) -> str:
-    """A duration as `00:14`, `1:02:03`."""
+    """Format a duration as `00:14`, `1:02:03`."""
     minutes, seconds = divmod(max(0, int(elapsed.total_seconds())), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
 
 
 def format_seconds(seconds: float) -> str:
-    """A short duration, three figures or so: `0.4s`, `12s`, `1m04s`, `2h05m`."""
+    """Format a short duration with about three figures: `0.4s`, `12s`, `1m04s`, `2h05m`."""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f}s"
     minutes, whole = divmod(round(seconds), 60)
@@ -160,14 +160,14 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_took(seconds: float) -> str:
-    """What something took, as a page has it: `3.2 ms`, `32 ms`, `1.4 s`, `1,204 s`."""
+    """Format a duration for a page: `3.2 ms`, `32 ms`, `1.4 s`, `1,204 s`."""
     if seconds < 0.9995:
         return f"{max(0.0, seconds) * 1000:.{int(0 < seconds < 0.00995)}f} ms"
     return f"{seconds:,.{int(seconds < 99.95)}f} s"
 
 
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(one_line(name) for name in names[:most]) + more
 
@@ -179,11 +179,11 @@ def label_worker(step: PlanStep) -> str:
 
 
 def is_utf(encoding: str) -> bool:
-    """Whether an encoding can carry every character."""
+    """Check whether an encoding can represent every character."""
     return encoding.lower().replace("-", "").startswith("utf")
 
 
 def to_ascii(text: str) -> str:
-    """The text with each sign as an ASCII character, so that its width stays the same; other
-    characters stay."""
+    """Replace each sign by an ASCII character, so that the width stays the same; other characters
+    stay."""
     return text.translate(_ASCII)

@@ -1,5 +1,5 @@
-"""Two runs held against each other: the first event at which they diverge, their plans and answers
-as differences."""
+"""Compares two runs: the first event at which they diverge, and the differences of their plans and
+answers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MOST_LINES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a difference: `mark` is `-`, `+`, a blank, or `@` for lines left out; `parts` are
-    pieces of its text, each with whether it is what changed."""
+    """A line of a difference: `mark` is `-`, `+`, a blank, or `@` for omitted lines; `parts` are
+    pieces of its text, each with whether it changed."""
 
     mark: str
     parts: tuple[tuple[bool, str], ...]
@@ -37,10 +37,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """Where two runs diverge. `number` counts events from 1, and is None where the two journals
-    agree; `counts` is how many each has. `places` says what the two events are, `fields` what
-    differs in them. `asked` says of each hash that both have whether it is the same. `differences`
-    are by name, of what both have; one without lines is of equal texts."""
+    """The point where two runs diverge. `number` counts events from 1, and is None where the two
+    journals agree; `counts` is the length of each. `places` describes the two events, `fields`
+    their differences. `asked` tells for each hash in both whether it is the same. `differences` are
+    by name, of texts in both; one without lines is of equal texts."""
 
     number: int | None
     counts: tuple[int, int]
@@ -51,7 +51,7 @@ class Divergence:
 
 
 def find_divergence(comparison: Comparison) -> Divergence | None:
-    """Hold two runs that can be read against each other; else None."""
+    """Compare two runs that can be read; None for any others."""
     places = [
         run.directory
         for run in comparison.runs
@@ -75,7 +75,8 @@ def find_divergence(comparison: Comparison) -> Divergence | None:
 def _first_difference(
     first: Sequence[_Event], second: Sequence[_Event]
 ) -> tuple[int | None, tuple[_Event | None, _Event | None]]:
-    """The first events that differ, and their number; None and no events where all are the same."""
+    """Return the first events that differ, and their number; None and no events where all are the
+    same."""
     for number, pair in enumerate(zip_longest(first, second), start=1):
         if pair[0] != pair[1]:
             return number, pair
@@ -96,14 +97,14 @@ def _find_differing_fields(
 
 
 def _same_hashes(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, bool]:
-    """Of each hash that both results have, whether it is the same."""
+    """Return for each hash in both results whether it is the same."""
     hashes = first.get("hashes") or {}
     others = second.get("hashes") or {}
     return {name: hashes[name] == others[name] for name in hashes if name in others}
 
 
 def _differences(first: Path, second: Path) -> dict[str, tuple[Line, ...]]:
-    """The texts that both runs have, as differences."""
+    """Return the texts that both runs have, as differences."""
     plans = (_plans(first), _plans(second))
     texts = {
         "The plan that execution started with": (plans[0][0], plans[1][0]),
@@ -122,7 +123,7 @@ def _answer_lines(directory: Path) -> list[str]:
 
 
 def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event without what differs from run to run."""
+    """Return an event without the fields that differ between runs."""
     fields = {name: value for name, value in event.items() if name not in _CLOCK}
     result = fields.get("result")
     if isinstance(result, dict):  # of a tool
@@ -131,7 +132,7 @@ def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(value: object, path: str = "") -> dict[str, Any]:
-    """The values of an event, each by its dotted path."""
+    """Yield the values of an event, each with its dotted path."""
     parts: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
         parts = value.items()
@@ -144,7 +145,7 @@ def _leaves(value: object, path: str = "") -> dict[str, Any]:
 
 
 def _place(event: Mapping[str, Any] | None) -> str:
-    """`call_answered, pass 1, step draft`: what a line of the journal is about."""
+    """Describe the subject of a journal's line: `call_answered, pass 1, step draft`."""
     if not event:
         return "no event: its journal ends before"
     site = event.get("site") or {}
@@ -162,7 +163,7 @@ def _result(directory: Path) -> dict[str, Any]:
 
 
 def _plans(directory: Path) -> tuple[list[str], list[str]]:
-    """The plan that execution started with and the plan at the end, as lines."""
+    """Return the plan that execution started with and the plan at the end, as lines."""
     with suppress(ArtefactError):
         passes = read_history(directory).passes
         first = passes[min(1, len(passes) - 1)].plan_state if passes else None
@@ -186,8 +187,8 @@ def _plan_lines(plan: Plan, *, with_states: bool = False) -> list[str]:
 
 
 def compare_texts(first: Sequence[str], second: Sequence[str]) -> tuple[Line, ...]:
-    """The lines that differ with two lines around them; no lines for equal texts, at most 2,000 of
-    each are read."""
+    """Return the lines that differ with two lines around them; none for equal texts, at most 2,000
+    of each are read."""
     return tuple(_lines(first[:_MOST_LINES], second[:_MOST_LINES]))
 
 
@@ -204,8 +205,7 @@ def _lines(first: Sequence[str], second: Sequence[str]) -> Iterator[Line]:
 
 
 def _compare_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
-    """Lines and those that stand in their place; the words of those that stand opposite each other
-    are compared."""
+    """Compare lines with those that replace them; opposite lines are compared by words."""
     pairs = [_by_word(*pair) for pair in zip(before, after, strict=False)]
     yield from (Line("-", old) for old, _ in pairs)
     yield from _mark_lines("-", before[len(pairs) :])
@@ -221,8 +221,8 @@ _Parts = tuple[tuple[bool, str], ...]
 
 
 def _by_word(first: str, second: str) -> tuple[_Parts, _Parts]:
-    """Two lines with the words marked that differ; nothing is marked where they have little in
-    common."""
+    """Return two lines with their differing words marked; nothing is marked where they have little
+    in common."""
     whole = ((False, first),), ((False, second),)
     if max(len(first), len(second)) > _LONGEST_BY_WORD:
         return whole

@@ -29,7 +29,7 @@ def _svg(kind: str, height: int, shapes: Iterable[str]) -> Markup:
 
 
 def draw_bar(value: float | None, top: float, threshold: float | None = None) -> Markup:
-    """A figure as a bar, with a mark at its threshold."""
+    """Draw a figure as a bar, with a mark at its threshold."""
     if value is None:
         return Markup()
     kind = "short" if threshold is not None and value < threshold else "full"
@@ -43,7 +43,8 @@ def draw_bar(value: float | None, top: float, threshold: float | None = None) ->
 
 
 def draw_strip(values: Sequence[float], top: float) -> Markup:
-    """Each run as a thin mark, and their mean as a bold one, between 0 and the most of all runs."""
+    """Draw each run as a thin mark, and their mean as a bold one, between 0 and the maximum of all
+    runs."""
     if not values:
         return Markup()
     marks = [
@@ -59,8 +60,8 @@ def _across(value: float, top: float) -> float:
 
 
 def draw_scatter(runs: Sequence[ComparedRun]) -> Markup:
-    """The lowest score of each run against its tokens, as dots with the runs' names; nothing for
-    fewer than two."""
+    """Draw the lowest score of each run against its tokens, as dots with the runs' names; nothing
+    for fewer than two."""
     points = [point for run in runs if (point := _point(run)) is not None]
     if len(points) < 2:
         return Markup()
@@ -81,7 +82,7 @@ def _point(run: ComparedRun) -> tuple[float, float, ComparedRun] | None:
 
 
 def _axes(most: float) -> str:
-    """Lines at 0, 0.5 and 1 with their numbers, and the tokens at both ends."""
+    """Draw lines at 0, 0.5 and 1 with their numbers, and the tokens at both ends."""
     lines = []
     for score in (0.0, 0.5, 1.0):
         y = _up(score)
@@ -95,7 +96,7 @@ def _axes(most: float) -> str:
 
 
 def _labels(points: Sequence[tuple[float, float, ComparedRun]], most: float) -> str:
-    """The names of the runs, those of one place together."""
+    """Draw the names of the runs, grouped where they share a place."""
     names: dict[tuple[float, float], list[str]] = {}
     for tokens, score, run in points:
         names.setdefault((_across_scatter(tokens / most), _up(score)), []).append(run.name)

@@ -1,4 +1,4 @@
-"""What each parameter changes: the runs grouped by its values, the largest effect first."""
+"""The effect of each parameter: the runs grouped by its values, the largest effect first."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class Effect:
     groups: tuple[tuple[str, tuple[ComparedRun, ...]], ...]
 
     def means(self, figure: str) -> list[float]:
-        """The mean of a figure, or the share that converged, in each group where it is known."""
+        """Return the mean of a figure, or the share that converged, in each group where it is
+        known."""
         known = [collect_values(figure, runs) for _, runs in self.groups]
         return [fmean(values) for values in known if values]
 
     @property
     def sizes(self) -> tuple[float, float]:
-        """How far apart its groups are, for an order: of scores and of the share that converged at
-        most, then of tokens, as a share of their largest mean. Groups of one run each show nothing
-        but the runs."""
+        """Return how far its groups differ, as a sort key: scores and the share that converged at
+        most, then tokens, as a share of their largest mean. Groups of one run each only show the
+        runs themselves."""
         if all(len(runs) == 1 for _, runs in self.groups):
             return 0.0, 0.0
         judged = max(_spread(self.means(name)) for name in (*SCORES, "converged"))
@@ -42,8 +43,8 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
-    """A figure of the runs that came to their end, where it is known; `converged` as 1 or 0, also
-    of those that failed."""
+    """Return a figure of the runs that came to their end, where it is known; `converged` as 1 or 0,
+    also for failed runs."""
     if figure == "converged":
         return [float(run.converged) for run in runs if run.converged is not None]
     found = (run.figures[figure] for run in runs if not run.error)
@@ -51,9 +52,9 @@ def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
 
 
 def effects(comparison: Comparison) -> list[Effect]:
-    """What to draw: for each parameter the runs by its value, the largest effect first. Parameters
-    that change together are one effect, since their effects cannot be separated; one with very many
-    values has none, unless they are numbers."""
+    """Return the effects to draw: for each parameter the runs by its value, the largest effect
+    first. Parameters that change together are one effect, since their effects cannot be separated;
+    one with very many values has none, unless they are numbers."""
     runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
     together: dict[tuple[int, ...], list[str]] = {}
     for key in comparison.parameters:
@@ -82,8 +83,8 @@ def _value_of(run: ComparedRun, keys: Sequence[str]) -> str:
 
 
 def _join_neighbours(by_value: Mapping[str, list[ComparedRun]]) -> dict[str, list[ComparedRun]]:
-    """The runs by numbers in their order, several numbers together where there are too many to be
-    drawn."""
+    """Return the runs by numbers in their order, joining neighbouring numbers if there are too many
+    to draw."""
     size = -(-len(by_value) // MOST_GROUPS)
     values = list(by_value)
     joined = {}
@@ -95,7 +96,7 @@ def _join_neighbours(by_value: Mapping[str, list[ComparedRun]]) -> dict[str, lis
 
 
 def as_number(text: str) -> float | None:
-    """The number that a text says, or None."""
+    """Return the number in a text, or None."""
     with suppress(ValueError):
         return float(text)
     return None

@@ -1,4 +1,4 @@
-"""Figures of a comparison as text, and the whole of it as CSV and JSON."""
+"""Figures of a comparison as text, and the whole comparison as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aeon.report.words import escape_controls, round_down
 
 
 def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> str:
-    """A figure as people read it; a score is never rounded up to a threshold that it does not
+    """Format a figure for people; a score is never rounded up to a threshold that it does not
     reach."""
     if value is None:
         return "-"
@@ -39,8 +39,8 @@ in them."""
 
 
 def csv_text(comparison: Comparison, columns: Mapping[str, str] = COLUMNS_OF_RUNS) -> str:
-    """The comparison as CSV: a line for each run, exact values. The first of the `columns` begins
-    each line, the others end it."""
+    """Return the comparison as CSV: a line for each run, exact values. The first of the `columns`
+    begins each line, the others end it."""
     text = StringIO(newline="")
     keys = comparison.parameters
     writer = csv.writer(text)
@@ -64,7 +64,7 @@ def write_csv(
 
 
 def json_text(comparison: Comparison, divergence: Divergence | None = None) -> str:
-    """The comparison as JSON; the lines of differences begin with their marks."""
+    """Return the comparison as JSON; the lines of differences begin with their marks."""
     runs = [
         {**asdict(run), "directory": str(run.directory) if run.directory else None}
         for run in comparison.runs
@@ -80,7 +80,7 @@ def json_text(comparison: Comparison, divergence: Divergence | None = None) -> s
 
 
 def format_change(name: str, first: ComparedRun, second: ComparedRun) -> str:
-    """How a figure of the second run differs from that of the first."""
+    """Format the difference of a figure between the second run and the first."""
     before = first.figures[name]
     after = second.figures[name]
     if before is None or after is None:

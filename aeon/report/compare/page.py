@@ -1,4 +1,4 @@
-"""`compare.html`: runs beside each other as one file that opens without network."""
+"""`compare.html`: runs side by side in one file that opens without network."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def write_page_of_jobs(
     say: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> None:
-    """Write the page of a multirun's directory and say where it is; what goes wrong with it is a
-    warning."""
+    """Write the page of a multirun's directory and report its path; a failure is only a warning."""
     try:
         page = write_comparison(comparison, directory, find_divergence(comparison))
         say(f"Side by side: {relative_to_here(page)}")
@@ -49,8 +48,8 @@ def write_page_of_jobs(
 def write_comparison(
     comparison: Comparison, folder: Path, divergence: Divergence | None = None
 ) -> Path:
-    """Write the page and `compare.csv` into a folder, which is made; the page's path. Raises
-    ArtefactError."""
+    """Write the page and `compare.csv` into a folder, which is created, and return the page's path.
+    Raises ArtefactError."""
     with as_artefact_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
     write_csv(comparison, folder / "compare.csv")
@@ -61,8 +60,8 @@ def write_comparison(
 def render_comparison(
     comparison: Comparison, place: Path, divergence: Divergence | None = None
 ) -> bytes:
-    """The page for a folder `place`, to which its links are relative; `divergence` is for two
-    runs."""
+    """Render the page for a folder `place`, to which its links are relative; `divergence` is for
+    two runs."""
     runs = comparison.runs
     tasks = sorted({show(run.parameters.get("task")) for run in runs} - {""})
     return render_page(
@@ -97,7 +96,7 @@ def _states(runs: Sequence[ComparedRun]) -> dict[str, Any]:
 
 
 def _sentences(comparison: Comparison, divergence: Divergence | None) -> dict[str, Any]:
-    """What the page says in words."""
+    """Return the sentences of the page."""
     runs = comparison.runs
     return {
         "headline": sentences.describe_ends(runs),
@@ -114,7 +113,7 @@ def _sentences(comparison: Comparison, divergence: Divergence | None) -> dict[st
 
 
 def _draw_effects(comparison: Comparison) -> dict[str, Any]:
-    """What each parameter changes, drawn, and the bars of the table."""
+    """Draw the effect of each parameter, and the bars of the table."""
     runs = comparison.runs
     drawn = effects(comparison) if len(runs) > 2 else []
     varying = [name for name in ("converged", *_SHOWN) if len(set(collect_values(name, runs))) > 1]
@@ -137,7 +136,7 @@ def _draw_effects(comparison: Comparison) -> dict[str, Any]:
 
 
 def _answers(runs: Sequence[ComparedRun]) -> list[tuple[ComparedRun, Markup]]:
-    """The answers of the first runs that have one, to be read beside each other."""
+    """Return the first runs' answers, to be read side by side."""
     found: list[tuple[ComparedRun, Markup]] = []
     for run in runs:
         text = _read_answer(run) if len(found) < _MOST_ANSWERS else ""
@@ -157,7 +156,7 @@ def _read_answer(run: ComparedRun) -> str:
 
 
 def _link(run: ComparedRun, place: Path) -> str:
-    """The run's report, or else its folder, from where the page stands."""
+    """Return the link from the page to the run's report, or else to its folder."""
     if run.directory is None:
         return ""
     report = run.directory / "report.html"
@@ -177,8 +176,8 @@ def _top(runs: Iterable[ComparedRun], name: str) -> float:
 def _effect_row(
     value: str, runs: Sequence[ComparedRun], varying: Sequence[str], top: dict[str, float]
 ) -> tuple[str, int, list[tuple[str, Markup]]]:
-    """A parameter's value, how many runs have it, and for each figure the mean as text and the runs
-    drawn."""
+    """Return a parameter's value, its number of runs, and for each figure the mean as text and the
+    runs drawn."""
     cells = []
     for name in varying:
         known = collect_values(name, runs)

@@ -1,5 +1,5 @@
-"""Runs as rows beside each other: parameters that differ, end, scores and figures, from
-`result.json` alone."""
+"""Runs as rows of a comparison: differing parameters, end, scores and figures, from `result.json`
+alone."""
 
 from __future__ import annotations
 
@@ -67,15 +67,12 @@ _APART = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """A run as a row.
-
-    `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None
-    without a result, and in core mode, where nothing is judged. `cause` says what the run lacked,
-    `checks` how many checks of its answer passed, as `2 of 3`, `without` how many tools, servers
-    and reviews it did without. `parameters` holds each setting by its dotted key. `error` says why
-    it failed or was cut off. A figure that is not known is None. A job of a multirun has a
-    `number`, and an exit `status` once it has begun.
-    """
+    """A run as a row. `ended` is its termination reason, or as in `Listed`, or `not started`.
+    `converged` is None without a result, and in core mode, where nothing is judged. `cause`
+    describes what the run lacked, `checks` how many checks of its answer passed, as `2 of 3`,
+    `without` how many tools, servers and reviews were missing. `parameters` holds each setting by
+    its dotted key. `error` explains why it failed or was cut off. An unknown figure is None. A job
+    of a multirun has a `number`, and an exit `status` once it has begun."""
 
     name: str
     directory: Path | None
@@ -103,22 +100,22 @@ class ComparedRun:
 
     @property
     def is_good(self) -> bool:
-        """Whether it came to a good end, without a fallback."""
+        """Whether it ended well, without a fallback."""
         return self.ended in GOOD_ENDS and not self.without
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs beside each other, and the keys of the parameters in which they differ."""
+    """Runs side by side, and the keys of the parameters in which they differ."""
 
     runs: tuple[ComparedRun, ...]
     parameters: tuple[str, ...]
 
 
 def compare_runs(paths: Sequence[Path], planned: Iterable[ComparedRun] | None = None) -> Comparison:
-    """The runs of these directories: each a run's, or one with runs under it, such as a multirun's.
-    What is not there is left out; a run that cannot be read is a row that says so. Of the jobs of a
-    multirun that are `planned`, by default those of its `summary.csv`, those that left no directory
+    """Compare the runs in these directories: each is a run's, or contains runs, such as a
+    multirun's. Missing directories are left out; an unreadable run is a row that says so. Of the
+    `planned` jobs of a multirun, by default those of its `summary.csv`, those without a directory
     never started."""
     found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
@@ -129,7 +126,7 @@ def compare_runs(paths: Sequence[Path], planned: Iterable[ComparedRun] | None = 
 
 
 def _as_jobs(runs: Sequence[ComparedRun], planned: Iterable[ComparedRun]) -> list[ComparedRun]:
-    """The jobs of a multirun with what each was given, and those that never started."""
+    """Return the jobs of a multirun with their overrides, and those that never started."""
     jobs = [_as_job(run, run.directory) for run in runs if run.directory]
     begun = {job.number for job in jobs}
     jobs += [job for job in planned if job.number not in begun]
@@ -203,8 +200,8 @@ def _count_checks(checks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
-    """What an end lacked: the error, what the last assessment missed, steps, tools, servers and
-    reviews."""
+    """Return what an end lacked: the error, the gaps in the last assessment, steps, tools, servers
+    and reviews."""
     if run.error:
         yield run.error
     elif run.ended == "waiting":
@@ -218,12 +215,12 @@ def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _list_missed(result: Mapping[str, Any]) -> Iterable[str]:
-    """What the last assessment missed, without the scores: they have columns of their own."""
+    """Return the gaps in the last assessment, without the scores: they have their own columns."""
     return (str(code).replace("_", " ") for code in result.get("reason_codes") or ())
 
 
 def _read_without_result(directory: Path, name: str) -> ComparedRun:
-    """A run under way or killed, or a job that failed before its run began."""
+    """Read a run under way or killed, or a job that failed before its run began."""
     events = read_events(directory)
     configuration = dict[str, Any]()
     with suppress(OSError, ValueError):
@@ -246,7 +243,7 @@ def _read_without_result(directory: Path, name: str) -> ComparedRun:
 
 
 def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The figures of a run without a result, from its journal."""
+    """Return the figures of a run without a result, from its journal."""
     figures: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not events:
         return figures
@@ -269,7 +266,7 @@ def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | No
 
 
 def _never_started(sweep: Path) -> Iterable[ComparedRun]:
-    """The jobs of a multirun that left no directory, from its `summary.csv`."""
+    """Return the jobs of a multirun that left no directory, from its `summary.csv`."""
     with suppress(OSError, ValueError, csv.Error):
         text = read_linked_file(sweep / "summary.csv").decode()
         for row in csv.DictReader(StringIO(text, newline="")):
@@ -279,7 +276,7 @@ def _never_started(sweep: Path) -> Iterable[ComparedRun]:
 
 
 def plan_job(name: str, parameters: Mapping[str, str]) -> ComparedRun:
-    """A job of a multirun before it starts; its name is its number."""
+    """Return a job of a multirun before it starts; its name is its number."""
     return ComparedRun(
         name=name,
         directory=None,
@@ -290,7 +287,7 @@ def plan_job(name: str, parameters: Mapping[str, str]) -> ComparedRun:
 
 
 def _overrides(directory: Path) -> dict[str, str]:
-    """What a job of a multirun was given, by key; from `run.json` where Hydra writes nothing."""
+    """Return the overrides of a multirun's job, by key; from `run.json` where Hydra writes nothing."""
     found: list[Any] = []
     with suppress(OSError, ValueError, LookupError):
         found = load_json(read_linked_file(directory / "run.json"))["overrides"] or []
@@ -300,7 +297,7 @@ def _overrides(directory: Path) -> dict[str, str]:
 
 
 def values_by_key(overrides: Iterable[str]) -> dict[str, str]:
-    """The values of overrides by their keys, but for those of Hydra."""
+    """Return the values of overrides by their keys, without Hydra's own."""
     parts = (text.partition("=") for text in overrides)
     return {
         key.lstrip("+"): _unquote(value) for key, _, value in parts if not key.startswith("hydra.")
@@ -313,7 +310,7 @@ def _unquote(value: str) -> str:
 
 
 def _describe_request(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run was asked beside its configuration; long texts as the beginning of their hash."""
+    """Return the task and inputs of a run; long texts as the beginning of their hash."""
     hashes = result["hashes"]
     files = {name: f"#{hashes[name][:8]}" for name in ("prompts", "schemas")}
     inputs = {f"inputs.{name}": f"#{value[:8]}" for name, value in hashes["inputs"].items()}
@@ -344,8 +341,8 @@ def _number(value: object) -> float | None:
 
 
 def _find_differing(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
-    """The keys with several values, and those that only some of the results have; but what one
-    option of a group has and another has not says no more than the option's `kind`."""
+    """Return the keys with several values, and those that only some of the results have; keys of
+    only one option of a group add nothing to the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
     varying = [key for key in keys if _has_several_values(key, runs)]
     ended = [run for run in runs if run.has_result]
@@ -353,7 +350,8 @@ def _find_differing(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
 
 
 def _is_in_some(key: str, runs: Sequence[ComparedRun], varying: Sequence[str]) -> bool:
-    """Whether only some runs have the key, and not since they have another option of its group."""
+    """Check whether only some runs have the key, for another reason than a different option of its
+    group."""
     if f"{key.split('.')[0]}.kind" in varying:
         return False
     return len({key in run.parameters for run in runs}) > 1
@@ -364,7 +362,7 @@ def _has_several_values(key: str, runs: Sequence[ComparedRun]) -> bool:
 
 
 def show(value: object) -> str:
-    """A parameter's value as text; nothing for one that is not set."""
+    """Return a parameter's value as text; empty for an unset one."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,5 +1,5 @@
-"""Every sentence that a comparison says, on the terminal and on its page; each is empty where it is
-not true."""
+"""Every sentence of a comparison, on the terminal and on its page; each is empty where it is not
+true."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Which runs took least of a figure: in words, their names, and how much as text."""
+    """The runs with the lowest value of a figure: in words, their names, and the value as text."""
 
     title: str
     names: tuple[str, ...]
@@ -35,8 +35,8 @@ class Best:
 
 
 def describe_ends(runs: Sequence[ComparedRun]) -> str:
-    """How many runs converged, of those that could; how many completed in core mode; how many have
-    no result."""
+    """Count the runs that converged, of those that could; those that completed in core mode; those
+    without a result."""
     judged = [run for run in runs if run.has_result and not run.is_core]
     core = [run for run in runs if run.has_result and run.is_core]
     return "; ".join(
@@ -66,7 +66,7 @@ def _count_without_result(runs: Sequence[ComparedRun]) -> Iterator[str]:
 
 
 def describe_fallbacks(runs: Sequence[ComparedRun]) -> str:
-    """That runs with a good end did without a tool, a server or a review."""
+    """State that runs with a good end lacked a tool, a server or a review."""
     number = sum(run.ended in GOOD_ENDS and run.without > 0 for run in runs)
     if not number:
         return ""
@@ -74,7 +74,7 @@ def describe_fallbacks(runs: Sequence[ComparedRun]) -> str:
 
 
 def describe_parameters(comparison: Comparison) -> str:
-    """That no parameter differs, where the parameters of two runs at least are known."""
+    """State that no parameter differs, where the parameters of at least two runs are known."""
     known = [run for run in comparison.runs if run.parameters]
     if comparison.parameters:
         return ""
@@ -86,9 +86,9 @@ def describe_parameters(comparison: Comparison) -> str:
 
 
 def find_best(runs: Sequence[ComparedRun]) -> list[Best]:
-    """Which of the runs with the best end (converged, else completed) took least; all that did,
-    where several do. A figure that is not known of each of them, or is the same, has no best, nor
-    do seconds where answers were reused."""
+    """Find which of the runs with the best end (converged, else completed) took least; several in a
+    tie. A figure that is unknown for one of them, or the same for all, has no best, nor do seconds
+    where answers were reused."""
     converged = [run for run in runs if run.converged]
     good = converged or [run for run in runs if run.ended == "completed"]
     if len(good) < 2:
@@ -111,7 +111,7 @@ def _best_of(figure: str, title: str, runs: Sequence[ComparedRun]) -> Best | Non
 
 
 def describe_best(runs: Sequence[ComparedRun]) -> str:
-    """Which runs took least, as a sentence; runs that took the same are named together."""
+    """State which runs took least, naming ties together."""
     best = find_best(runs)
     if not best:
         return ""
@@ -125,7 +125,7 @@ def describe_best(runs: Sequence[ComparedRun]) -> str:
 
 
 def describe_same(runs: Sequence[ComparedRun], figures: Sequence[str]) -> str:
-    """The figures that are known of every run that came to its end, and are the same."""
+    """Describe the figures that are known for every run that came to its end, and are the same."""
     ended = [run for run in runs if not run.error]
     if not ended:
         return ""
@@ -141,12 +141,12 @@ def describe_same(runs: Sequence[ComparedRun], figures: Sequence[str]) -> str:
 
 
 def _list_after(named: Mapping[str, Sequence[str]]) -> str:
-    """A sentence for each list of names that is not empty."""
+    """Return a sentence for each non-empty list of names."""
     return " ".join(f"{text}: {', '.join(names)}." for text, names in named.items() if names)
 
 
 def describe_saved(runs: Sequence[ComparedRun]) -> str:
-    """That seconds are no measure where answers were reused."""
+    """State that seconds are not comparable where answers were reused."""
     if not any(run.figures["saved"] for run in runs):
         return ""
     return (
@@ -156,7 +156,7 @@ def describe_saved(runs: Sequence[ComparedRun]) -> str:
 
 
 def name_thresholds(runs: Sequence[ComparedRun]) -> str:
-    """The thresholds that are the same in every run; the others are among the parameters."""
+    """Describe the thresholds that are the same in every run; the others are among the parameters."""
     first = runs[0].thresholds if runs else {}
     same = [
         f"{name} {format_figure(name, value)}"
@@ -167,7 +167,7 @@ def name_thresholds(runs: Sequence[ComparedRun]) -> str:
 
 
 def describe_effect(effect: Effect) -> str:
-    """What a parameter moves most: a score, the share that converged, or else tokens."""
+    """Describe what a parameter affects most: a score, the share that converged, or else tokens."""
     if all(len(runs) == 1 for _, runs in effect.groups):
         return ""
     spreads = {name: _range(effect.means(name)) for name in (*SCORES, "converged")}
@@ -188,7 +188,7 @@ def describe_effect(effect: Effect) -> str:
 
 
 def _describe_scores(effect: Effect) -> str:
-    """That a parameter moves no score, as far as scores were measured on both sides."""
+    """State that a parameter affects no score, as far as scores were measured on both sides."""
     measured = [name for name in SCORES if len(effect.means(name)) > 1]
     if not measured:
         return "Scores were not measured with several of its values"
@@ -202,7 +202,7 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def describe_undrawn(comparison: Comparison, drawn: Sequence[Effect]) -> str:
-    """Why a parameter is not drawn: it has too many values, or one alone among the runs that
+    """Explain why a parameter is not drawn: it has too many values, or only one among the runs that
     began."""
     runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
     if len(comparison.runs) < 3 or not runs:
@@ -226,8 +226,8 @@ def _count_values(key: str, runs: Sequence[ComparedRun]) -> int:
 
 
 def describe_two(comparison: Comparison) -> str:
-    """Two runs in a sentence: in what they differ, how they ended, and what the second took and
-    reached."""
+    """Describe two runs in a sentence: their differences, their ends, and the usage and scores of
+    the second."""
     first, second = comparison.runs
     parts: list[str] = []
     parts += _in_what(comparison)
@@ -277,7 +277,7 @@ def _tokens(first: ComparedRun, second: ComparedRun) -> str:
 
 
 def _scores(first: ComparedRun, second: ComparedRun) -> str:
-    """The score that differs most, and who has more."""
+    """Describe the score that differs most, and which run has more."""
     changes = {}
     for name in SCORES:
         before = first.figures[name]
@@ -299,7 +299,7 @@ def _scores(first: ComparedRun, second: ComparedRun) -> str:
 
 
 def describe_divergence(divergence: Divergence) -> str:
-    """Where two runs diverge, or why that is not known."""
+    """Describe where two runs diverge, or why that is unknown."""
     first, second = divergence.counts
     if not first or not second:
         return f"Where they diverge is not known: {_name_without_journal(first, second)}."

@@ -1,5 +1,5 @@
-"""Detectors of what a run spent, and on what: limits, shares of the budget, waits, repairs, passes
-without gain."""
+"""Detectors of a run's spending and its causes: limits, shares of the budget, waits, repairs,
+passes without gain."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Share:
-    """What took a share, in (0, 1], of a resource of the run: TTL, tokens, money or time."""
+    """The part of a run that took a share, in (0, 1], of a resource: TTL, tokens, money or time."""
 
     what: str
     of: str
@@ -67,7 +67,7 @@ class Share:
 
 
 def find_limit(evidence: Evidence) -> Iterator[Finding]:
-    """The TTL or the limit that ended the run."""
+    """Find the TTL or the limit that ended the run."""
     reason = evidence.result.termination_reason
     if reason == "ttl_expired":
         yield _describe_ttl(evidence)
@@ -78,8 +78,8 @@ def find_limit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _describe_ttl(evidence: Evidence) -> Finding:
-    """The TTL as what ended the run; the first cause where the plan was expected to take more, and
-    nothing was judged."""
+    """Describe the TTL as the end of the run; the first cause where the plan was expected to take
+    more, and nothing was judged."""
     allocated = evidence.result.ttl.allocated
     expected = estimate_cycles(evidence.result)
     planned = evidence.passes[0].steps
@@ -109,8 +109,8 @@ def _describe_limit(evidence: Evidence, title: str, keys: frozenset[str], weight
 
 
 def is_rising(assessed: tuple[AssessedPass, ...]) -> bool:
-    """Whether the last assessed pass gained on the one before; one alone may still be followed by a
-    gain."""
+    """Check whether the last assessed pass gained on the one before; after a single pass a gain is
+    still possible."""
     if len(assessed) < 2:
         return True
     return _has_gained(assessed[-2], assessed[-1])
@@ -128,12 +128,12 @@ def _has_gained(before: AssessedPass, after: AssessedPass) -> bool:
 
 
 def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
-    """What took over half of the budget that ended the run."""
+    """Find what took over half of the budget that ended the run."""
     resource = _RESOURCES.get(evidence.result.termination_reason)
     shares = [one for one in _shares(evidence) if one.of == resource]
     if not shares:
         return
-    # The step that was waited in has at least the share of the waiting, which is the cause of it.
+    # The step with the wait has at least the wait's share; the wait is the cause.
     most = max(shares, key=lambda one: (one.what == _WAITING, one.share))
     raised = tuple(raise_limits(evidence.result))
     yield Finding(
@@ -147,8 +147,8 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_large_shares(evidence: Evidence) -> Iterator[Finding]:
-    """A step, a kind of call or the planning with over half of the tokens, the money, the time or
-    the TTL."""
+    """Find a step, a kind of call or the planning with over half of the tokens, the money, the time
+    or the TTL."""
     if len(evidence.record.calls) < _FEWEST_CALLS:
         return  # of so few calls one always has a large share
     ending = _RESOURCES.get(evidence.result.termination_reason)
@@ -169,7 +169,7 @@ def find_large_shares(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _shares(evidence: Evidence) -> Iterator[Share]:
-    """Every share over half."""
+    """Yield every share over half."""
     for resource, amounts, total in _amounts(evidence):
         for (what, anchor), amount in amounts.items():
             if total and amount / total > _HALF:
@@ -180,8 +180,8 @@ _Amounts = dict[tuple[str, str], float]
 
 
 def _amounts(evidence: Evidence) -> Iterator[tuple[str, _Amounts, float]]:
-    """What planning, each step and each kind of call took of each resource, and how much there was
-    in all."""
+    """Return how much planning, each step and each kind of call took of each resource, and the
+    totals."""
     result = evidence.result
     patterns = evidence.patterns
     spent: dict[tuple[str, str], Spending] = {}
@@ -204,14 +204,14 @@ def _name_calls(kind: str) -> str:
 
 
 def _overhead(evidence: Evidence) -> Iterator[tuple[str, Spending]]:
-    """The kinds of calls other than the steps, which are the work itself."""
+    """Return the kinds of calls other than the steps, which are the work itself."""
     for kind, spent in evidence.patterns.by_call.items():
         if kind != "step":
             yield kind, spent
 
 
 def _time(evidence: Evidence) -> _Amounts:
-    """What the run waited for: seconds on its critical path."""
+    """Return what the run waited for: seconds on its critical path."""
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     found[_WAITING, "timeline"] = sum(wait.seconds for wait in evidence.patterns.waits.values())
     steps = {item.step_id for item in evidence.items if item.step_id}
@@ -246,7 +246,7 @@ def _places_of(item: Item, *, has_many_steps: bool) -> Iterator[tuple[str, str]]
 
 
 def find_waits(evidence: Evidence) -> Iterator[Finding]:
-    """Requests that were sent again, by error, where they took a share of the time."""
+    """Find requests that were sent again, by error, where they took a share of the time."""
     total = evidence.result.timings.total_seconds or 1.0
     for error, wait in evidence.patterns.waits.items():
         share = min(1.0, wait.seconds / total)
@@ -275,7 +275,7 @@ def _ask_less(evidence: Evidence) -> Remedy:
 
 
 def find_broken_schemas(evidence: Evidence) -> Iterator[Finding]:
-    """Calls whose every answer broke its schema, some past repair, in a run that did not end
+    """Find calls whose every answer broke its schema, some past repair, in a run that did not end
     well."""
     for name, rate in _often_broken(evidence):
         if _is_always_broken(evidence, rate):
@@ -285,7 +285,7 @@ def find_broken_schemas(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_repairs(evidence: Evidence) -> Iterator[Finding]:
-    """Calls whose answers often broke their schema, and which are no cause."""
+    """Find calls whose answers often broke their schema without causing the end."""
     requests = evidence.result.usage.total.requests
     repairs = evidence.result.usage.by_call.get("repair")
     share = repairs.requests / requests if repairs and requests else 0.0
@@ -327,7 +327,7 @@ def _describe_repairs(
 
 
 def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
-    """The request or tool on the critical path that took much longer than the others."""
+    """Find the request or tool on the critical path that took much longer than the others."""
     if is_replay(evidence.result) or not evidence.critical:
         return
     slow = max(evidence.critical, key=lambda item: item.end - item.start)
@@ -371,7 +371,7 @@ def _name_item(item: Item) -> str:
 
 
 def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
-    """Passes after which no score had risen and no criterion was newly met."""
+    """Find passes after which no score had risen and no criterion was newly met."""
     patterns = evidence.patterns
     numbers = patterns.without_gain
     if not numbers:
@@ -392,7 +392,7 @@ def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:
-    """The limit that ends with the pass on which two or more later ones did not gain."""
+    """Return the limit that would end the run before two or more passes without gain."""
     assessed = evidence.patterns.assessed
     if evidence.result.converged:
         return
@@ -407,7 +407,7 @@ def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:
 
 
 def find_fallback_endpoints(evidence: Evidence) -> Iterator[Finding]:
-    """Endpoints that answered in place of one that failed."""
+    """Find endpoints that answered in place of one that failed."""
     lines: dict[tuple[str, str], Line] = {}
     for line in evidence.record.events:
         if line["event"] == "fallback_used":

@@ -1,4 +1,4 @@
-"""A finding about a run, the remedies for it, and the record that detectors find it in."""
+"""A finding about a run, its remedies, and the record that detectors examine."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ RANKS: tuple[Rank, ...] = ("cause", "doubt", "cost")
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What to try next: its purpose, and the overrides that are typed for it. The run goes on from
-    its stored answers, unless all is asked `anew`, or another `program` is run, such as doctor."""
+    """A suggestion to try next: its purpose, and the overrides to type for it. The run resumes from
+    its stored answers, unless everything is requested `anew`, or another `program` is run, such as
+    doctor."""
 
     purpose: str
     overrides: tuple[str, ...] = ()
@@ -37,14 +38,11 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a run shows.
-
-    `title` is a sentence; names in it stand between backticks. `rank`: a `cause` kept the run from
-    converging, a `doubt` makes its answer less certain, a `cost` took tokens, money or time.
-    `weight`, 0 to 100, orders findings of one rank. `evidence` are the model's words or figures,
-    `advice` what a person could change, `anchor` the place on the page that has more, `links`
-    further places with their names. `children` follow from this one.
-    """
+    """One observation about a run. `title` is a sentence; names in it stand between backticks.
+    `rank`: a `cause` kept the run from converging, a `doubt` makes its answer less certain, a
+    `cost` took tokens, money or time. `weight`, 0 to 100, orders findings of one rank. `evidence`
+    are the model's words or figures, `advice` what a person could change, `anchor` the place on the
+    page with details, `links` further places with their names. `children` follow from this one."""
 
     title: str
     rank: Rank
@@ -59,8 +57,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A recorded run as detectors read it: its record, its patterns, its requests and tool calls in
-    order of time, and those of them that the run waited for."""
+    """A recorded run for detectors: its record, its patterns, its requests and tool calls in order
+    of time, and those of them on its critical path."""
 
     record: Record
     patterns: Patterns
@@ -69,7 +67,7 @@ class Evidence:
 
     @property
     def result(self) -> RunResult:
-        """What the run gave back."""
+        """The result of the run."""
         return self.record.result
 
     @property
@@ -84,7 +82,7 @@ class Evidence:
 
     @property
     def is_unconverged(self) -> bool:
-        """Whether the run came to an end without an error or a stop, and did not converge."""
+        """Whether the run ended without an error or a stop, and did not converge."""
         return self.result.exit_status == UNCONVERGED
 
     @cached_property
@@ -94,7 +92,7 @@ class Evidence:
 
     @cached_property
     def open_blockers(self) -> tuple[Blocker, ...]:
-        """What the last assessment still held against converging."""
+        """The blockers of convergence in the last assessment."""
         if self.ended_well:
             return ()
         return tuple(blocker for blocker in self.patterns.blockers if blocker.at_end)
@@ -109,7 +107,7 @@ class Evidence:
 
     @cached_property
     def judged_texts(self) -> dict[int, tuple[str, ...]]:
-        """What was judged in each pass, by its number: the answer, or without one the outputs of
+        """The judged text of each pass, by its number: the answer, or without one the outputs of
         the steps."""
         texts: dict[int, tuple[str, ...]] = {}
         for one in self.passes:
@@ -145,7 +143,7 @@ class Evidence:
         return all(step.is_done or step.replaced_by is not None for step in steps)
 
     def rank_of(self, otherwise: Rank) -> Rank:
-        """`cause` for a run that did not converge, else what the finding is otherwise."""
+        """Return `cause` for a run that did not converge, else `otherwise`."""
         return otherwise if self.ended_well else "cause"
 
 

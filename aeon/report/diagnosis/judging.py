@@ -1,4 +1,4 @@
-"""Detectors of what the judge said: scores, criteria, issues and contradictions, its own too."""
+"""Detectors in the judge's assessments: scores, criteria, issues and contradictions, also its own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _QUOTED = re.compile(r"(?=([`'\"])(.+?)\1)")
 
 
 def find_low_scores(evidence: Evidence) -> Iterator[Finding]:
-    """Scores below their threshold at the end."""
+    """Find scores below their threshold at the end."""
     for blocker in evidence.open_blockers:
         if blocker.kind != "score" or blocker.last is None or blocker.best is None:
             continue
@@ -72,7 +72,7 @@ def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
 
 
 def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
-    """Criteria that the last assessment found not met."""
+    """Find criteria that the last assessment found not met."""
     for blocker in evidence.open_blockers:
         if blocker.kind != "criterion":
             continue
@@ -88,7 +88,7 @@ def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_failed_checks(evidence: Evidence) -> Iterator[Finding]:
-    """Required checks that failed at the end."""
+    """Find required checks that failed at the end."""
     for blocker in evidence.open_blockers:
         if blocker.kind == "check":
             yield Finding(
@@ -112,7 +112,7 @@ def _meet_criterion(evidence: Evidence, name: str) -> Iterator[Remedy]:
 
 
 def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
-    """Blocking issues of the last assessment, contradictions apart."""
+    """Find blocking issues of the last assessment, except contradictions."""
     for blocker in evidence.open_blockers:
         if blocker.kind != "issue" or blocker.code == _CONTRADICTION:
             continue
@@ -127,13 +127,13 @@ def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
 
 
 def name_issue_kind(code: str) -> str:
-    """The kind in a reason code, in brackets: contradiction, omission, hallucination; nothing for
-    another."""
+    """Return the kind in a reason code, in brackets: contradiction, omission, hallucination; empty
+    for another."""
     return "" if code == "blocking_issue" else f" ({code.removesuffix('_detected')})"
 
 
 def find_missing_assessments(evidence: Evidence) -> Iterator[Finding]:
-    """A last pass that no model assessed."""
+    """Find a last pass that no model assessed."""
     for blocker in evidence.open_blockers:
         if blocker.kind == "unavailable":
             passes = {*blocker.passes, *_passes_without_assessment(evidence)}
@@ -153,7 +153,7 @@ def _passes_without_assessment(evidence: Evidence) -> Iterator[int]:
 
 
 def find_contradictions(evidence: Evidence) -> Iterator[Finding]:
-    """Outputs that contradict each other at the end, by the judge and the last review."""
+    """Find outputs that contradict each other at the end, by the judge and the last review."""
     codes = {blocker.code for blocker in evidence.open_blockers}
     if not evidence.assessments:
         return
@@ -219,9 +219,8 @@ def _reasons(assessed: ConvergenceAssessment) -> list[str]:
 def _steps_of(
     issues: Sequence[ValidationIssue], words: Sequence[str], steps: Sequence[str]
 ) -> list[str]:
-    """The steps that a contradiction concerns: where the review found it, and those whose ids are
-    quoted in the words on it. An id that is quoted is that of a step; one without quotes may be a
-    word."""
+    """Return the steps that a contradiction concerns: where the review found it, and those whose
+    ids its description quotes. A quoted id is a step's; an unquoted one may be a word."""
     named = {issue.step_id for issue in issues}
     texts = [*words, *(issue.description for issue in issues)]
     for issue in issues:
@@ -233,7 +232,7 @@ def _steps_of(
 
 
 def find_noise(evidence: Evidence) -> Iterator[Finding]:
-    """One text that was judged in two ways: the scores of a judge are then partly chance."""
+    """Find one text that was judged in two ways: the scores of a judge are then partly chance."""
     differing = [
         one for group in _same_texts(evidence) for one in _differences_within(evidence, group)
     ]
@@ -255,8 +254,8 @@ def find_noise(evidence: Evidence) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Difference:
-    """What differs most between the judgements of one answer: a score or a criterion (1: met), the
-    pass and the value of its first and of its last value that differ, and what it needs."""
+    """The largest difference between the judgements of one answer: a score or a criterion (1: met),
+    the pass and the value of its first and of its last differing value, and the required value."""
 
     name: str
     first: tuple[int, float]
@@ -265,7 +264,7 @@ class _Difference:
     is_criterion: bool = False
 
     def describe(self) -> str:
-        """What differs, as the middle of a sentence."""
+        """Describe the difference, as the middle of a sentence."""
         if self.is_criterion:
             words = [
                 f"{'met' if value else 'not met'} in pass {number}"
@@ -289,7 +288,7 @@ class _Difference:
 
 
 def _same_texts(evidence: Evidence) -> Iterator[list[AssessedPass]]:
-    """The assessed passes in which one text was judged, two at least."""
+    """Return the assessed passes in which one text was judged, at least two."""
     by_text: defaultdict[tuple[str, ...], list[AssessedPass]] = defaultdict(list)
     for each in evidence.patterns.assessed:
         by_text[evidence.judged_texts[each.pass_number]].append(each)
@@ -306,7 +305,7 @@ def _score_differences(evidence: Evidence, group: Sequence[AssessedPass]) -> Ite
 
 
 def _differences_within(evidence: Evidence, group: Sequence[AssessedPass]) -> Iterator[_Difference]:
-    """The score that differs most between these passes, and each criterion that does."""
+    """Return the score that differs most between these passes, and each criterion that differs."""
     scores = _score_differences(evidence, group)
     widest = max(scores, key=lambda one: one.spread, default=None)
     # Rounded, since 0.72 - 0.7 is less than 0.02.
@@ -322,7 +321,7 @@ def _differences_within(evidence: Evidence, group: Sequence[AssessedPass]) -> It
 
 
 def _extremes(values: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], tuple[int, float]]:
-    """The lowest and the highest value with their passes, in the order of the passes."""
+    """Return the lowest and the highest value with their passes, in the order of the passes."""
     lowest = min(values, key=lambda one: one[1])
     highest = max(values, key=lambda one: one[1])
     return min(lowest, highest), max(lowest, highest)
@@ -344,7 +343,7 @@ def _quote_judge(evidence: Evidence, one: _Difference) -> str:
 
 
 def _words_on(assessed: ConvergenceAssessment, name: str) -> str:
-    """The judge's words for a score or on a criterion, each sentence once."""
+    """Return the judge's words for a score or on a criterion, each sentence once."""
     reasons = [one.reason for one in assessed.criteria if one.name == name]
     if reasons:
         return " ".join(reasons).strip()
@@ -354,7 +353,7 @@ def _words_on(assessed: ConvergenceAssessment, name: str) -> str:
 
 
 def _describe_changes(evidence: Evidence, first: int, last: int) -> str:
-    """What in plan and outputs differs between two passes with the same answer."""
+    """Describe the changes in plan and outputs between two passes with the same answer."""
     before, after = (
         {step.step_id: step for step in steps_carried_out(evidence.passes[number])}
         for number in (first, last)
@@ -372,7 +371,7 @@ def _describe_changes(evidence: Evidence, first: int, last: int) -> str:
 
 
 def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
-    """Passes whose scores all reach their thresholds, and of which the judge yet says that two
+    """Find passes whose scores all reach their thresholds although the judge says that two
     artefacts disagree."""
     conflicts = [one for one in evidence.patterns.judge_conflicts if one.kind == "pairs"]
     if not conflicts:
@@ -395,14 +394,14 @@ def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _links_to_judge(evidence: Evidence, numbers: Sequence[int]) -> tuple[tuple[str, str], ...]:
-    """The judge's calls in these passes, as far as they are recorded."""
+    """Return the judge's calls in these passes, as far as they are recorded."""
     calls = evidence.judge_calls
     return tuple((f"its call in pass {one}", calls[one]) for one in numbers if one in calls)
 
 
 def find_falls(evidence: Evidence) -> Iterator[Finding]:
-    """Scores that fell from one judged pass to the next, though what was judged is another text;
-    the cause where one of them is low at the end and never rose again."""
+    """Find scores that fell from one judged pass to the next although another text was judged; the
+    cause where one of them is low at the end and never rose again."""
     by_pass: defaultdict[int, list[Regression]] = defaultdict(list)
     for one in evidence.patterns.regressions:
         if one.kind == "score" and not _is_same_text(evidence, one):
@@ -426,8 +425,8 @@ def _describe_fall(evidence: Evidence, number: int, fell: Sequence[Regression]) 
 
 
 def _is_lasting(evidence: Evidence, fall: Regression) -> bool:
-    """Whether the score is below its threshold at the end, and noticeably below what it was before
-    it fell."""
+    """Check whether the score is below its threshold at the end, and noticeably below its value
+    before it fell."""
     lasts = {one.score: one.last for one in evidence.open_blockers if one.kind == "score"}
     last = lasts.get(fall.name)
     return last is not None and round(fall.before - last, 6) >= NOTICEABLE

@@ -1,4 +1,4 @@
-"""What to type after a run: one list for the card, the lines of a terminal, the page and
+"""The commands to suggest after a run: one list for the card, the lines of a terminal, the page and
 `aeon inspect`."""
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _latest: tuple[RunResult, Points] | None = None
 
 
 def find_next_commands(result: RunResult, directory: Path) -> Points:
-    """What to type next, each with its purpose, for a run with its directory; nothing where its
-    journals cannot be examined."""
+    """Return the commands to suggest, each with its purpose, for a run with its directory; none
+    where its journals cannot be examined."""
     known = _latest
     if known is not None and known[0] is result:
         return known[1]
@@ -56,15 +56,16 @@ def find_next_commands(result: RunResult, directory: Path) -> Points:
 
 
 def remember_next_commands(result: RunResult, commands: Points) -> None:
-    """Spare `find_next_commands` the journals of the run whose page was made last."""
+    """Cache the commands of the run whose page was made last, so that `find_next_commands` need not
+    read its journals."""
     global _latest
     _latest = (result, commands)
 
 
 def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> Points:
-    """What to type next, each with its purpose, at most five: the remedies of the findings in their
-    order, then what the end alone asks for, without repetition. After a recording, the task for a
-    model of one's own; after a run that is sound and needs no remedy, a higher threshold."""
+    """Return the commands to suggest, each with its purpose, at most five: the remedies of the
+    findings in their order, then those of the end alone, without repetition. After a recording, the
+    task for the user's own model; after a sound run without remedies, a higher threshold."""
     result = record.result
     if is_replay(result):
         own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
@@ -84,7 +85,7 @@ def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Fi
 
 
 def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator[Remedy]:
-    """What an end asks for whatever its cause."""
+    """Return the commands for an end whatever its cause."""
     raised = raise_limits(result)
     is_cut = "pending" in result.steps_left.values()
     if raised and (is_cut or raised[0].startswith("refinement.")):
@@ -99,7 +100,7 @@ def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator
 
 
 def _mend_good_end(result: RunResult) -> Iterator[Remedy]:
-    """The known faults of an answer that was accepted, and lost reviews."""
+    """Return remedies for the known faults of an accepted answer, and for lost reviews."""
     if result.exit_status:
         return
     reviewed = any(issue.source == "review" for issue in result.open_issues)
@@ -112,8 +113,8 @@ def _mend_good_end(result: RunResult) -> Iterator[Remedy]:
 
 
 def _find_gravest(result: RunResult) -> Severity:
-    """The severity from which on the known faults of an answer would be mended: at most HIGH, LOW
-    where none has one."""
+    """Return the severity from which on the known faults of an answer would be mended: at most
+    HIGH, LOW where none has one."""
     given = {issue.severity for issue in result.open_issues}
     limits: tuple[Severity, ...] = ("HIGH", "MEDIUM")
     if "CRITICAL" in given:
@@ -122,7 +123,7 @@ def _find_gravest(result: RunResult) -> Severity:
 
 
 def _command(record: Record, remedy: Remedy) -> str:
-    """What is typed for a remedy: to go on with the run where that is possible, else its own
+    """Return the command for a remedy: resuming the run where that is possible, else its own
     command line changed."""
     given, blanks = _part_blanks(remedy.overrides)
     if is_resumable(record.result) and not remedy.anew and not remedy.program:
@@ -134,20 +135,20 @@ def _command(record: Record, remedy: Remedy) -> str:
 
 
 def _part_blanks(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What is quoted for a shell, and what a person has to fill in first."""
+    """Separate complete overrides from those that a person has to fill in first."""
     blanks = [text for text in overrides if text.endswith(_BLANK)]
     return [text for text in overrides if text not in blanks], blanks
 
 
 def _start_anew(record: Record, remedy: Remedy, given: Sequence[str]) -> str:
-    """The command line of the run, or of another program, with these overrides."""
+    """Return the command line of the run, or of another program, with these overrides."""
     python = command_of(())
     command = command_of((*_list_unchanged(record, remedy), *given))
     return command.replace(python, f"{python} {remedy.program}".rstrip(), 1)
 
 
 def _list_unchanged(record: Record, remedy: Remedy) -> list[str]:
-    """What was typed for the run and stays as it was."""
+    """Return the typed overrides of the run that stay the same."""
     changed = {text.partition("=")[0] for text in remedy.overrides}
     has_task = not remedy.program and "task" not in changed
     left_out = ("hydra.",) if has_task else ("hydra.", "task", "resume=")
@@ -159,8 +160,7 @@ def _list_unchanged(record: Record, remedy: Remedy) -> list[str]:
 
 
 def list_typed_overrides(record: Record) -> list[str]:
-    """What was typed: texts as they are, not as the configuration quotes them, and addresses
-    without their keys."""
+    """Return the typed overrides: texts unquoted, and addresses without their keys."""
     typed = [_as_typed(text, record.result.task) for text in record.overrides]
     named = ("task", "resume=", "store.mode=replay", "store=replay", "plan_file=")
     has_task = any(text.startswith(named) for text in typed)

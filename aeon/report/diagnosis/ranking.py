@@ -1,5 +1,5 @@
-"""The detectors of a run in one table, and their findings ranked: causes first, each with what
-follows from it."""
+"""The detectors of a run in one table, and their findings ranked: causes first, each with its
+consequences."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ _MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A detector by its name, and the detectors whose findings, where there are any, its own follow
-    from.
-
+    """A detector by its name, and the detectors whose findings, if there are any, explain its own.
     A finding that `repeats_headline` of the page stands below another one only with evidence or
-    advice.
-    """
+    advice."""
 
     name: str
     find: Find
@@ -95,20 +92,17 @@ DETECTORS: tuple[Detector, ...] = (
 def diagnose(
     record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]
 ) -> list[Finding]:
-    """The findings of a run, the gravest first, at most eight; what follows from a cause is among
-    its children."""
+    """Return the findings of a run, the gravest first, at most eight; consequences of a cause are
+    among its children."""
     evidence = Evidence(record=record, patterns=patterns, items=items, critical=critical)
     found = [(each, finding) for each in DETECTORS for finding in each.find(evidence)]
     return rank(found)[:_MOST]
 
 
 def list_remedies(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> list[Remedy]:
-    """The remedies in the order of the findings, and last the thresholds that would accept a near
-    miss.
-
-    What follows from a finding is mended with it, and in a run with a cause nothing is offered for
-    its doubts and costs: they are not what a person has to mend first.
-    """
+    """Return the remedies in the order of the findings, and last the thresholds that would accept a
+    near miss. Mending a finding mends its consequences, and in a run with a cause no remedy is
+    offered for doubts and costs: the cause comes first."""
     has_cause = any(finding.rank == "cause" for finding in findings)
     remedies: list[Remedy] = []
     for finding in findings:
@@ -121,12 +115,12 @@ def list_remedies(record: Record, patterns: Patterns, findings: Sequence[Finding
 
 
 def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
-    """Whether a run converged, and nothing makes its answer less certain."""
+    """Check whether a run converged, and nothing makes its answer less certain."""
     return record.result.converged and all(finding.rank == "cost" for finding in findings)
 
 
 def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy]:
-    """The thresholds that the scores reach, where nothing else is missing and the gaps are
+    """Return thresholds that the scores reach, where nothing else is missing and the gaps are
     small."""
     still_open = [blocker for blocker in patterns.blockers if blocker.at_end]
     if record.result.exit_status != UNCONVERGED or not still_open or not _is_done(record.result):
@@ -142,8 +136,8 @@ def _is_done(result: RunResult) -> bool:
 
 
 def _reach_threshold(blocker: Blocker) -> str:
-    """The override that lowers a threshold to its score; empty for what is no score or too far
-    below."""
+    """Return the override that lowers a threshold to its score; empty for a blocker that is not a
+    score or too far below."""
     if blocker.kind != "score" or blocker.last is None or blocker.threshold is None:
         return ""
     reached = round_down(blocker.last)
@@ -152,7 +146,7 @@ def _reach_threshold(blocker: Blocker) -> str:
 
 
 def rank(found: Sequence[tuple[Detector, Finding]]) -> list[Finding]:
-    """Findings by rank and weight, each under the first one before it that it follows from."""
+    """Return findings by rank and weight, each under the first one before it that explains it."""
     ordered = sorted(found, key=lambda one: (RANKS.index(one[1].rank), -one[1].weight))
     roots: list[tuple[str, Finding]] = []
     for detector, finding in ordered:

@@ -1,5 +1,4 @@
-"""Detectors of what went wrong in the work: errors, inputs, tools, steps, reviews and changes of
-the plan."""
+"""Detectors of problems in the work: errors, inputs, tools, steps, reviews and changes of the plan."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ _ADVICE = {
 
 
 def find_failure(evidence: Evidence) -> Iterator[Finding]:
-    """The error that ended the run, with the call that met it, or the stop."""
+    """Find the error that ended the run, with the call that raised it, or the stop."""
     result = evidence.result
     if result.error is not None:
         yield _describe_error(evidence, result.error)
@@ -63,7 +62,7 @@ def find_failure(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_open_questions(evidence: Evidence) -> Iterator[Finding]:
-    """What the run waits for a person to say, the first of it in its own words."""
+    """Find the questions that the run waits for, quoting the first."""
     waits_for = evidence.result.waits_for
     if waits_for:
         first = waits_for[0]
@@ -107,7 +106,7 @@ def _describe_error(evidence: Evidence, error: RunError) -> Finding:
 
 
 def _find_failed_call(evidence: Evidence, error: RunError) -> Item | None:
-    """The last request that met the error."""
+    """Return the last request that raised the error."""
     for item in reversed(evidence.items):
         if isinstance(item.source, Call) and item.source.error == error.type:
             return item
@@ -121,7 +120,7 @@ def _name_call(item: Item) -> str:
 
 
 def find_blank_inputs(evidence: Evidence) -> Iterator[Finding]:
-    """Inputs that were given and hold no text."""
+    """Find given inputs that hold no text."""
     inputs = evidence.record.origin.get("inputs")
     if not isinstance(inputs, dict):
         return
@@ -146,7 +145,7 @@ def _blank_input(name: str) -> str:
 
 
 def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
-    """Steps whose tool was not there: the model carried them out instead, or they failed."""
+    """Find steps whose tool was missing: the model did them instead, or they failed."""
     missing = [one for one in evidence.result.degraded if one.kind == "tool_missing" and one.step]
     if not missing:
         return
@@ -176,7 +175,7 @@ def _each_once(texts: Iterable[str]) -> list[str]:
 
 
 def find_servers_down(evidence: Evidence) -> Iterator[Finding]:
-    """Servers of tools that did not start."""
+    """Find tool servers that did not start."""
     for one in evidence.result.degraded:
         if one.kind == "server_down":
             yield Finding(
@@ -190,7 +189,7 @@ def find_servers_down(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_lost_reviews(evidence: Evidence) -> Iterator[Finding]:
-    """Reviews and assessments that were not available."""
+    """Find reviews and assessments that were not available."""
     lost = [one for one in evidence.result.degraded if one.kind == "review_lost"]
     if lost:
         yield Finding(
@@ -198,14 +197,14 @@ def find_lost_reviews(evidence: Evidence) -> Iterator[Finding]:
             rank="doubt",
             weight=60,
             evidence=shorten(lost[-1].message, WORDS),
-            # A run that did not end well asks for them again whenever it is resumed.
+            # A run that did not end well requests them again whenever it is resumed.
             advice=lost[-1].remedy if evidence.ended_well else "",
             anchor="advisories",
         )
 
 
 def find_blocked_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Steps that are BLOCKED at the end, and those that were BLOCKED and taken up again."""
+    """Find steps that are BLOCKED at the end, and those that were BLOCKED and taken up again."""
     blocked: defaultdict[str, list[int]] = defaultdict(list)
     reasons: dict[str, str] = {}
     for record in evidence.passes:
@@ -248,7 +247,7 @@ def _give_what_is_missing(evidence: Evidence) -> Iterator[Remedy]:
 
 
 def find_failed_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Steps that failed and were not replaced, each with its error."""
+    """Find steps that failed and were not replaced, each with its error."""
     failed = [step for step in evidence.last_steps.values() if step.status == "failed"]
     for step in failed[:_MOST_STEPS]:
         error = one_line(step.errors[-1]) if step.errors else ""
@@ -265,7 +264,7 @@ def find_failed_steps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _ask_again(evidence: Evidence, step_id: str) -> Iterator[Remedy]:
-    """The command that asks for the answer of a step again, where it could not be used."""
+    """Return the command that requests a step's answer again, where it could not be used."""
     if step_id not in evidence.result.unusable_steps or not is_resumable(evidence.result):
         return
     overrides = ("store.retry_unusable=all",) if evidence.ended_well else ()
@@ -273,7 +272,7 @@ def _ask_again(evidence: Evidence, step_id: str) -> Iterator[Remedy]:
 
 
 def find_unreached_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Steps that were never carried out, in a run that did not converge."""
+    """Find steps that were never executed, in a run that did not converge."""
     steps = evidence.last_steps.values()
     unreached = [
         step.step_id for step in steps if step.status == "pending" and step.replaced_by is None
@@ -284,7 +283,7 @@ def find_unreached_steps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_stall(evidence: Evidence) -> Iterator[Finding]:
-    """The end of a run in which nothing changed any more."""
+    """Find the end of a run in which nothing changed any more."""
     if evidence.result.termination_reason == "stalled":
         yield Finding(
             title="No step was ready and nothing changed: the run stalled",
@@ -296,8 +295,8 @@ def find_stall(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _change_more(evidence: Evidence) -> Iterator[Remedy]:
-    """The limit on refinements where it was reached, else another planner for a plan that is
-    done."""
+    """Suggest a higher limit on refinements where it was reached, else another planner for a
+    finished plan."""
     raised = tuple(raise_limits(evidence.result))
     if raised:
         yield Remedy("To let it go further", raised)
@@ -306,7 +305,7 @@ def _change_more(evidence: Evidence) -> Iterator[Remedy]:
 
 
 def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:
-    """The same issue in three reviews or more: of one type at one step, or in the same words."""
+    """Find the same issue in three reviews or more: of one type at one step, or in the same words."""
     found: defaultdict[tuple[str, ...], dict[int, ValidationIssue]] = defaultdict(dict)
     for record in evidence.passes:
         report = record.evaluation_results.validation_report
@@ -340,7 +339,7 @@ def _describe_repeated_issue(evidence: Evidence, by_pass: Mapping[int, Validatio
 
 
 def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
-    """What two issues have in common when they are the same; an issue of LOW severity asks for no
+    """Return the features that make two issues the same; an issue of LOW severity requires no
     change."""
     if issue.severity == SEVERITIES[0]:
         return
@@ -350,8 +349,8 @@ def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
 
 
 def find_undone_work(evidence: Evidence) -> Iterator[Finding]:
-    """A text that returns to an earlier one after it had been another: the answer, else a step's
-    output or words."""
+    """Find a text that returns to an earlier version after a different one: the answer, else a
+    step's output or description."""
     returned = _find_return(evidence.answers)
     if returned:
         yield _undone(evidence, "The answer", returned)
@@ -369,7 +368,7 @@ def find_undone_work(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_return(texts: dict[int, str]) -> tuple[int, int, int] | None:
-    """The last three passes of which the first and the third have one text, and the second
+    """Return the last three passes of which the first and the third have one text, and the second
     another."""
     stretches: list[tuple[int, int, str]] = []  # the first and the last pass that have a text
     for number, text in texts.items():
@@ -401,7 +400,7 @@ def _undone(evidence: Evidence, what: str, passes: tuple[int, int, int]) -> Find
 
 
 def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
-    """Changes of the plan that were refused; the cause where the last refinement had no other."""
+    """Find changes of the plan that were refused; the cause where the last refinement had no other."""
     refused = evidence.result.refused_actions
     if not refused:
         return
@@ -421,7 +420,7 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_held_back(refinement: RefinementRecord) -> bool:
-    """Whether every change of a refinement was refused."""
+    """Check whether every change of a refinement was refused."""
     return bool(refinement.refused) and not refinement.accepted
 
 
@@ -434,7 +433,7 @@ def _name_actions(refused: tuple[RefusedAction, ...]) -> str:
 
 
 def find_left_to_a_person(evidence: Evidence) -> Iterator[Finding]:
-    """What refinement gave up."""
+    """Find fragments that refinement gave up."""
     kinds = ("manual_intervention", "refinement_limit")
     left = [one for one in evidence.result.advisories if one.kind in kinds]
     if left:
@@ -448,7 +447,7 @@ def find_left_to_a_person(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_default_profile(evidence: Evidence) -> Iterator[Finding]:
-    """A task that could not be profiled, so that the default profile set the budget."""
+    """Find a task that could not be profiled, so that the default profile set the budget."""
     used = [one for one in evidence.result.advisories if one.kind == "profile_fallback"]
     if used:
         yield Finding(

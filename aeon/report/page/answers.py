@@ -1,4 +1,4 @@
-"""The answers of a run, pass by pass: each as what changed since the one before, and the pass that
+"""The answers of a run, pass by pass: each as its changes since the one before, and the pass that
 was better."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from aeon.report.words import round_down, shorten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerView:
-    """The answer of `passes` in a row, which have one text; `number` is the first of them. `since`
-    is the earlier pass that it is compared with, `same_as` the earlier pass with the same text;
+    """The answer of consecutive `passes` with one text; `number` is the first of them. `since` is
+    the earlier pass that it is compared with, `same_as` the earlier pass with the same text;
     `added` and `removed` count words."""
 
     passes: tuple[int, ...]
@@ -40,7 +40,7 @@ class AnswerView:
 
 
 def find_final_pass(result: RunResult) -> int | None:
-    """The number of the latest pass that the answer of the run is from; None for an answer of no
+    """Return the number of the latest pass that has the run's answer; None for an answer of no
     pass."""
     if not result.answer.strip():
         return None
@@ -49,8 +49,8 @@ def find_final_pass(result: RunResult) -> int | None:
 
 
 def view_answers(result: RunResult) -> list[AnswerView]:
-    """Each answer once for the passes in a row that have it: the first whole, each later one
-    compared with the one before. None in core mode, where a pass is a step."""
+    """Return each answer once for the consecutive passes that have it: the first whole, each later
+    one compared with the one before. None in core mode, where a pass is a step."""
     if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
         return []
     final = find_final_pass(result)
@@ -73,15 +73,15 @@ def view_answers(result: RunResult) -> list[AnswerView]:
 
 
 def _group_answers(result: RunResult) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The answers in their order, each with the passes in a row that have it."""
+    """Return the answers in their order, each with its consecutive passes."""
     answered = (one for one in result.history.passes if one.answer.strip())
     for text, group in groupby(answered, key=attrgetter("answer")):
         yield text, tuple(one.pass_number for one in group)
 
 
 def view_first_and_last(result: RunResult) -> tuple[Markup, Markup] | None:
-    """The first whole answer with what went, and the given one with what came; None where they are
-    the same, or there is no whole answer."""
+    """Return the first whole answer with its removed words, and the final one with its added words;
+    None where they are the same, or there is no whole answer."""
     bought = result.bought
     if bought is None or not bought.changed:
         return None
@@ -121,8 +121,8 @@ def _mark(parts: Sequence[Part]) -> Markup:
 
 
 def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] | None:
-    """The best pass, and in which scores it is above the one that the answer is from; None where it
-    is not above it in any, or below it in one, and where its answer is the same."""
+    """Return the best pass, and the scores in which it exceeds the pass of the answer; None where
+    it exceeds none, is below in one, or has the same answer."""
     final = find_final_pass(result)
     best = patterns.best_pass
     judged = {one.pass_number: one.scores for one in patterns.assessed}
@@ -145,6 +145,6 @@ def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] |
 
 
 def _rises(here: Mapping[str, float], there: Mapping[str, float]) -> dict[str, float]:
-    """By how much each score that both have is higher there."""
+    """Return by how much each common score is higher in `there`."""
     # Rounded, since 0.72 - 0.7 is less than 0.02.
     return {name: round(there[name] - here[name], 6) for name in there if name in here}

@@ -64,8 +64,8 @@ _HELPERS = {
 
 
 def write_report(directory: Path, result: RunResult | None = None, to: Path | None = None) -> Path:
-    """Write the page of a run's directory into it, or to the file `to`; `result` is what the run
-    gave, if at hand. Raises ArtefactError for a directory that cannot be read and a file that
+    """Write the page of a run's directory into it, or to the file `to`; `result` is the run's
+    result, if at hand. Raises ArtefactError for a directory that cannot be read and a file that
     cannot be written."""
     path = to or directory / REPORT
     replace_file(
@@ -77,7 +77,7 @@ def write_report(directory: Path, result: RunResult | None = None, to: Path | No
 
 
 def draw_report(record: Record, folder: Path | None = None) -> bytes:
-    """The page of a run, to stand in a `folder`: by default in the run's directory."""
+    """Render the page of a run for a `folder`: by default the run's directory."""
     with record.hold_requests():
         return _draw(record, folder)
 
@@ -127,12 +127,12 @@ def _draw(record: Record, folder: Path | None) -> bytes:
 
 
 def _list_kinds(items: list[Item]) -> dict[str, None]:
-    """The kinds of the items, in their order, and `failed` where one is."""
+    """Return the kinds of the items, in their order, and `failed` where one failed."""
     return dict.fromkeys([*(one.kind for one in items), *("failed" for one in items if one.failed)])
 
 
 def _data(record: Record, patterns: Patterns, views: list[PassView]) -> dict[str, Any]:
-    """What the page's script reads before anything is unpacked."""
+    """Return the data that the page's script reads before anything is unpacked."""
     return {
         "run": record.result.run_id,
         "timed": not is_replay(record.result),
@@ -203,7 +203,7 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
 
 
 class CheckTable(NamedTuple):
-    """What each check found in each pass; None where it did not look."""
+    """The result of each check in each pass; None where it did not run."""
 
     passes: tuple[int, ...]
     rows: dict[str, list[CheckOutcome | None]]
@@ -216,7 +216,8 @@ def _describe_state(check: CheckOutcome) -> str:
 
 
 def _tabulate_checks(history: ExecutionHistory) -> CheckTable:
-    """The passes that were checked, and by the name of each check what it found in each of them."""
+    """Return the passes that were checked, and by the name of each check its result in each of
+    them."""
     checked = {
         record.pass_number: {one.name: one for one in record.evaluation_results.checks}
         for record in history.passes
@@ -228,8 +229,8 @@ def _tabulate_checks(history: ExecutionHistory) -> CheckTable:
 
 
 def _make_labels(record: Record, views: list[PassView], texts: TextTable) -> dict[str, Any]:
-    """What a label of a judged answer holds (docs/calibrate.md): the task, its inputs, and the
-    answer of each pass."""
+    """Return the content of a label for a judged answer (docs/calibrate.md): the task, its inputs,
+    and the answer of each pass."""
     judged = [one for one in views if one.assessment is not None and one.assessment.evaluated]
     return {
         "task": texts.add(record.result.task),
@@ -239,8 +240,8 @@ def _make_labels(record: Record, views: list[PassView], texts: TextTable) -> dic
 
 
 def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
-    """The scores, criteria and issues behind each verdict, for the sliders and for the calibration
-    of the judge."""
+    """Return the scores, criteria and issues behind each verdict, for the sliders and for the
+    calibration of the judge."""
     found = []
     for one in passes:
         assessment = one.assessment
@@ -263,7 +264,7 @@ def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
 
 
 def _codes_without_scores(assessment: ConvergenceAssessment) -> list[str]:
-    """What failed whatever the thresholds are: criteria and blocking issues."""
+    """Return what failed independently of the thresholds: criteria and blocking issues."""
     return [
         code
         for code in assessment.reason_codes
@@ -272,7 +273,7 @@ def _codes_without_scores(assessment: ConvergenceAssessment) -> list[str]:
 
 
 def _count_issues(result: RunResult) -> dict[str, int]:
-    """How many issues the reviews found, by severity, gravest first, then by type."""
+    """Count the issues that the reviews found, by severity, gravest first, then by type."""
     found = [
         issue
         for record in result.history.passes
@@ -302,8 +303,8 @@ def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
 
 
 def share_waited(critical: list[Item], items: list[Item]) -> list[tuple[str, float]]:
-    """The seconds on the critical path by kind of call, most first; waits for a retry, which a call
-    spans, apart."""
+    """Return the seconds on the critical path by kind of call, most first; waits for a retry, which
+    a call spans, apart."""
     spent: defaultdict[str, float] = defaultdict(float)
     for item in critical:
         spent[item.kind] += item.end - item.start
@@ -319,7 +320,7 @@ def share_waited(critical: list[Item], items: list[Item]) -> list[tuple[str, flo
 
 
 def _name_models(result: RunResult) -> list[tuple[str, str]]:
-    """Each model that answered, with the roles in which it did."""
+    """Return each model that answered, with its roles."""
     roles: defaultdict[str, list[str]] = defaultdict(list)
     for role, models in result.provider.models.items():
         for model in models:
@@ -361,7 +362,7 @@ def _own_components(result: RunResult) -> Iterator[str]:
 
 
 def _hashes(record: Record) -> dict[str, str]:
-    """The versions of the programs, and the hashes of what went in."""
+    """Return the versions of the programs, and the hashes of the inputs, prompts and schemas."""
     result = record.result
     given = result.hashes.model_dump(exclude={"inputs"})
     return {

@@ -22,7 +22,7 @@ _LEVEL = 5  # of zlib: more takes twice the time for a tenth of the size
 
 
 class TextTable:
-    """Texts in which each line is stored once, however many texts hold it."""
+    """Texts in which each line is stored once, however many texts contain it."""
 
     def __init__(self) -> None:
         self._lines: defaultdict[str, int] = defaultdict(count().__next__)
@@ -30,8 +30,8 @@ class TextTable:
         self._known: dict[bytes, list[int]] = {}
 
     def add(self, text: str) -> list[int]:
-        """A reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON writes
-        it), then for each stretch of lines the number of the first and how many there are."""
+        """Return a reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON
+        writes it), then for each stretch of lines the number of the first and their count."""
         name = sha256(text.encode("utf-8", "surrogatepass")).digest()
         if name not in self._known:
             escaped = "\n" not in text
@@ -49,12 +49,12 @@ class TextTable:
 
     @property
     def lines(self) -> list[str]:
-        """Every line, by its number."""
+        """Return every line, by its number."""
         return list(self._lines)
 
 
 def pack(value: object) -> str:
-    """JSON values, deflated, in base64; controls in their texts are shown as escapes."""
+    """Return JSON values, deflated, in base64; controls in their texts are escaped."""
     value = without_controls(value)
     try:
         text = to_json(value)
@@ -66,8 +66,8 @@ def pack(value: object) -> str:
 def describe_items(
     items: Sequence[Item], critical: Sequence[Item], texts: TextTable
 ) -> list[dict[str, Any]]:
-    """The requests and tool calls as JSON values for the page's script; long texts are references
-    into `texts`."""
+    """Return the requests and tool calls as JSON values for the page's script; long texts are
+    references into `texts`."""
     waited_for = {item.key for item in critical}
     described = []
     for item in items:

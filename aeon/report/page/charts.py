@@ -32,16 +32,16 @@ _MOST_VALUES = 8
 
 
 def find_floor(scores: Iterable[float]) -> float:
-    """Where the scale of the scores begins, for all charts of a run: 0, or 0.5 where nothing is
-    below it."""
+    """Return the lower end of the scale of the scores, for all charts of a run: 0, or 0.5 where
+    nothing is below it."""
     return 0.0 if min(scores, default=0.0) < 0.5 else 0.5
 
 
 def draw_scores(
     name: str, assessed: Sequence[AssessedPass], threshold: float, floor: float
 ) -> Markup:
-    """One score over the passes that have it, on a scale from `floor` to 1, with its threshold as a
-    line; the page's script moves that and marks the dots anew. A line joins only passes whose
+    """Draw one score over the passes that have it, on a scale from `floor` to 1, with its threshold
+    as a line; the page's script moves that and marks the dots anew. A line joins only passes whose
     answer was whole: before, a higher score shows that steps were finished, not a better answer."""
     scores = {one.pass_number: one.scores[name] for one in assessed}
     numbers = sorted(scores)
@@ -89,7 +89,7 @@ def _dot(
 
 
 def _join_whole(assessed: Sequence[AssessedPass], places: Mapping[int, tuple[float, float]]) -> str:
-    """A line for each stretch of passes whose answer was whole."""
+    """Draw a line for each stretch of passes whose answer was whole."""
     stretches = [
         [places[one.pass_number] for one in group]
         for is_whole, group in groupby(assessed, key=lambda one: one.answer_complete)
@@ -113,13 +113,13 @@ def _scale(floor: float, down: Callable[[float], float]) -> str:
 
 
 def _value(score: float, number: int) -> str:
-    """A score as it stands at its point; nothing where the points are too near each other."""
+    """Draw a score at its point; nothing where the points are too near each other."""
     return f"{round_down(score):.2f}" if number <= _MOST_VALUES else ""
 
 
 def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: bool) -> Markup:
-    """Requests, tool calls and waits along the time, side by side where they ran so; `critical` are
-    marked. `by_order` gives each the same width, for a recording, which has no times."""
+    """Draw requests, tool calls and waits along the time, in parallel lanes; `critical` are marked.
+    `by_order` gives each the same width, for a recording, which has no times."""
     spans = _in_order(items) if by_order else _in_time(items)
     total = max((end for _, end in spans), default=0.0) or 1.0
     lanes = _lanes(spans)
@@ -138,7 +138,7 @@ def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: 
 
 
 def _time_axis(total: float, top: int) -> str:
-    """Seconds since the first request, at four to ten round places."""
+    """Draw seconds since the first request, at four to ten round places."""
     step = _round_step(total / 4)
     places = [number * step for number in range(int(total / step + 1e-9) + 1)]
     ticks = "".join(_tick(place, place / total, top) for place in places)
@@ -155,13 +155,13 @@ def _tick(seconds: float, share: float, top: int) -> str:
 
 
 def _round_step(most: float) -> float:
-    """The largest of 1, 2, 5, 10, ... of a power of ten that is at most this."""
+    """Return the largest of 1, 2, 5, 10, ... times a power of ten that is at most this."""
     power: float = 10 ** math.floor(math.log10(most))
     return max(factor * power for factor in (1, 2, 5) if factor * power <= most + 1e-12)
 
 
 def _anchor(place: float) -> str:
-    """Where a label stands by its tick, so that none is cut off at an edge."""
+    """Return the alignment of a label at its tick that keeps it within the edges."""
     if place < 0.02:
         return "start"
     return "end" if place > 0.96 else "middle"
@@ -177,7 +177,7 @@ def _in_order(items: Sequence[Item]) -> list[tuple[float, float]]:
 
 
 def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """For each span, in order of its beginning, the first lane that is free."""
+    """Return for each span, in order of its beginning, the first free lane."""
     free: list[int] = []
     busy: list[tuple[float, int]] = []
     lanes = []
@@ -204,7 +204,7 @@ def _bar(item: Item, left: float, width: float, lane: int, is_critical: bool) ->
 def _pass_bands(
     items: Sequence[Item], spans: Sequence[tuple[float, float]], total: float, height: int
 ) -> str:
-    """A line where each pass begins, with its number, where there is room for it."""
+    """Draw a line where each pass begins, with its number, where there is room for it."""
     begins: dict[int, float] = {}
     for item, (start, _) in zip(items, spans, strict=True):
         begins.setdefault(item.pass_number, start / total * 100)

@@ -1,4 +1,4 @@
-"""The commands on the page of a run beside what to try next: the run again, a call's prompt."""
+"""The commands on the page of a run in addition to its suggestions: the run again, a call's prompt."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from aeon.report.words import command_of, program
 
 
 def command_again(record: Record) -> str:
-    """The command that makes the run again with other thresholds, from its stored answers where
-    there are any."""
+    """Return the command that runs again with other thresholds, from stored answers where there are
+    any."""
     if is_resumable(record.result):
         return resume_command(record.directory)
     given = [text for text in list_typed_overrides(record) if not text.startswith("hydra.")]
@@ -20,8 +20,8 @@ def command_again(record: Record) -> str:
 
 
 def commands_of_calls(record: Record) -> dict[str, str]:
-    """The commands that show a call's prompt again, each after the name of the call, and that
-    replay the run; empty where nothing was stored."""
+    """Return the commands that show a call's prompt again, each after the name of the call, and
+    that replay the run; empty where nothing was stored."""
     result = record.result
     parent = record.result.parent
     if is_resumable(result):

@@ -1,4 +1,4 @@
-"""The files that a run was given, as its page shows them: small images, and links to all others."""
+"""The input files of a run on its page: small images, and links to all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SHOWN_BYTES = 64 * 1024
 
 
 class ShownFile(NamedTuple):
-    """A file on the page. `address` leads from the page to the file, empty where that is gone;
+    """A file on the page. `address` leads from the page to the file, empty where the file is gone;
     `image` is a small image itself, as a data URI."""
 
     media_type: str
@@ -32,7 +32,7 @@ class ShownFile(NamedTuple):
 
 
 def list_files(record: Record, folder: Path) -> dict[str, ShownFile]:
-    """The files of a run, by the names of its inputs, for a page in this folder."""
+    """Return the files of a run, by the names of its inputs, for a page in this folder."""
     recorded = record.origin.get("input_files")
     found = recorded.items() if isinstance(recorded, dict) else ()
     shown = {}

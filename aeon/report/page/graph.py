@@ -23,8 +23,8 @@ _LONGEST = 20
 def draw_plan(
     steps: Sequence[PlanStep], links: Mapping[str, str], new: frozenset[str] = frozenset()
 ) -> Markup:
-    """The plan of these steps as one `<svg>`. `links` has the anchor of a step's latest request,
-    `new` are the steps that are marked as changed since the pass before."""
+    """Draw the plan of these steps as one `<svg>`. `links` has the anchor of a step's latest
+    request, `new` are the steps that are marked as changed since the pass before."""
     try:
         columns = layers(Plan(goal="", steps=renumber_steps(tuple(steps))))
     except PlanError:  # a plan that was not accepted
@@ -86,7 +86,7 @@ def _node(step: PlanStep, place: tuple[int, int], link: str | None, is_new: bool
 
 
 def sign_of(step: PlanStep) -> Markup:
-    """The state of a step as a sign with its name, for a table."""
+    """Return the state of a step as a sign with its name, for a table."""
     state = step.state
     return Markup('<span class="state {0}"><i aria-hidden="true">{1}</i> {0}</span>').format(
         state, escape(STATES[state])

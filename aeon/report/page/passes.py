@@ -1,5 +1,5 @@
-"""A run's passes as a page shows them: each plan drawn, what each refinement changed, and what
-became of each issue."""
+"""A run's passes on its page: each plan drawn, the changes of each refinement, and the outcome of
+each issue."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ORDINARY = ("pending", "complete", "failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a refinement, accepted or refused (`refusal` says why). `answers` are the
-    issues that it answers, with their severity, `differences` the fields of each step that it
-    changed, with what went and what came."""
+    """One change of a refinement, accepted or refused (`refusal` gives the reason). `answers` are
+    the issues that it answers, with their severity, `differences` the changed fields of each step,
+    with removed and added text."""
 
     kind: str
     target: str
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """An issue of a review, and what became of it."""
+    """An issue of a review, and its outcome."""
 
     number: int
     issue: ValidationIssue
@@ -55,7 +55,8 @@ class Fate:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassView:
     """A pass: its steps, assessment and changes. `links` has the anchor of a step's request,
-    `rounds` those of steps that called tools; `changed` has the steps that the refinement before it changed."""
+    `rounds` those of steps that called tools; `changed` has the steps that the previous refinement
+    changed."""
 
     number: int
     record: ExecutionPass
@@ -75,7 +76,7 @@ class PassView:
 
 
 def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassView]:
-    """Every pass of a run; `items` are its requests and tool calls."""
+    """Return every pass of a run; `items` are its requests and tool calls."""
     by_pass: defaultdict[int, list[Item]] = defaultdict(list)
     for item in items:
         by_pass[item.pass_number].append(item)
@@ -158,7 +159,7 @@ def _differences(changes: Sequence[StepChange]) -> Iterator[tuple[str, str, Mark
 
 
 def _show_field(step: PlanStep | None, name: str) -> str:
-    """A field of a step as text; a status that needs no change of the plan is not shown."""
+    """Return a field of a step as text; empty for a status without meaning for the plan."""
     value = getattr(step, name) if step else None
     if isinstance(value, tuple):
         return ", ".join(value)
@@ -168,7 +169,7 @@ def _show_field(step: PlanStep | None, name: str) -> str:
 
 
 def compare_words(before: str, after: str) -> Markup:
-    """The text after a change, with what went as `<del>` and what came as `<ins>`, word by word."""
+    """Return the text after a change, with removed words as `<del>` and added ones as `<ins>`."""
     old = shorten(before).split()
     new = shorten(after).split()
     if not old or not new or len(old) + len(new) > 2 * _MOST_WORDS:
@@ -189,8 +190,8 @@ def _mark(tag: str, words: Sequence[str]) -> str:
 
 
 def find_fates(history: ExecutionHistory) -> list[Fate]:
-    """Every issue of every review, gravest last assessed first, with what the refinement that
-    followed made of it."""
+    """Return every issue of every review, gravest last assessed first, with the response of the
+    following refinement."""
     return [
         Fate(record.pass_number, issue, *_describe_fate(issue.issue_id, record.refinement))
         for record in history.passes
@@ -200,7 +201,7 @@ def find_fates(history: ExecutionHistory) -> list[Fate]:
 
 
 def _describe_fate(issue: str, refinement: RefinementRecord | None) -> tuple[str, str]:
-    """The outcome of an issue, and the words of the planner on it."""
+    """Return the outcome of an issue, and the planner's words on it."""
     if refinement is None:
         return "no refinement followed", ""
     for action in refinement.accepted:

@@ -1,4 +1,4 @@
-"""The rounds in which the model called tools for a step, as a page and a terminal show them."""
+"""The rounds in which the model called tools for a step, for a page and a terminal."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundCall:
-    """A call that the model asked for. `anchor` is the tool call on the page that it is answered
-    from, the first equal one where it is `repeated`; "" where no journal has it. `seconds` is None
-    for a call that was not made."""
+    """A call that the model requested. `anchor` is the tool call on the page with its answer, the
+    first equal one where it is `repeated`; "" where no journal has it. `seconds` is None for a call
+    that was not made."""
 
     tool: str
     arguments: str
@@ -44,7 +44,7 @@ class RoundCall:
 
     @property
     def outcome(self) -> str:
-        """What came of it, in a few words."""
+        """The outcome, in a few words."""
         if self.error:
             return "failed"
         if self.repeated:
@@ -54,7 +54,7 @@ class RoundCall:
         return count_noun(self.characters, "character")
 
     def describe(self) -> str:
-        """The call on one line."""
+        """Describe the call on one line."""
         given = one_line(self.arguments, _LONGEST_ON_A_LINE)
         outcome = f"failed: {one_line(self.error, _LONGEST_ON_A_LINE)}" if self.error else ""
         allowed = ", approved by a person" if self.approved else ""
@@ -71,11 +71,11 @@ class RoundView:
 
     @property
     def shown(self) -> tuple[RoundCall, ...]:
-        """The calls that are shown."""
+        """The calls to show."""
         return self.calls[:MOST_CALLS_SHOWN]
 
     def describe(self, *, timed: bool = True) -> str:
-        """The round on one line, `timed` with what its longest call took."""
+        """Describe the round on one line, `timed` with the seconds of its longest call."""
         spent = [call.seconds for call in self.calls if call.seconds is not None and timed]
         took = f" in {format_took(max(spent))}" if spent else ""
         named = "; ".join(call.describe() for call in self.calls[:3])
@@ -85,7 +85,8 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True)
 class StepRounds:
-    """The rounds of a step; `end` says why there were no more, where the model did not end them."""
+    """The rounds of a step; `end` explains why there were no more, where the model did not end
+    them."""
 
     rounds: tuple[RoundView, ...]
     end: str = ""
@@ -93,7 +94,7 @@ class StepRounds:
 
 @dataclass(frozen=True, slots=True)
 class _StepItems:
-    """What the journals have of a step's rounds: the requests by their round, the tool calls by
+    """The journals' entries for a step's rounds: the requests by their round, the tool calls by
     round and number."""
 
     requests: Mapping[int, Item]
@@ -101,13 +102,13 @@ class _StepItems:
 
     @property
     def count(self) -> int:
-        """How many rounds have calls."""
+        """Count the rounds with calls."""
         return max((number + 1 for number, _ in self.called), default=0)
 
 
 def view_rounds(results: Mapping[str, StepResult], items: Sequence[Item]) -> dict[str, StepRounds]:
-    """The rounds of the steps of a pass, by step; `items` are its requests and tool calls. A step
-    without a result, as in a run that was killed, has those that the journals have."""
+    """Return the rounds of the steps of a pass, by step; `items` are its requests and tool calls. A
+    step without a result, as in a killed run, has those in the journals."""
     by_step: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
         if item.step_id:
@@ -142,14 +143,14 @@ def _number_of(line: Line) -> int:
 
 
 def _list_open(journal: _StepItems) -> range:
-    """The rounds of a step that has no result: those that asked for calls."""
+    """Return the rounds of a step without a result: those that requested calls."""
     asking = [number for number in journal.requests if _read_asked(journal, number)]
     return range(max(journal.count, max(asking, default=-1) + 1))
 
 
 def _list_asked(journal: _StepItems, number: int) -> list[ToolCallRecord]:
-    """The calls of a round of a step without a result: as the model asked for them, else those that
-    were made."""
+    """Return the calls of a round of a step without a result: as the model requested them, else
+    those made."""
     if asked := _read_asked(journal, number):
         return asked
     made = sorted((place, item) for (each, place), item in journal.called.items() if each == number)

@@ -17,8 +17,8 @@ _HELD = {"BLOCKED": "is BLOCKED", "failed": "failed"}
 
 
 def explain_end(result: RunResult, patterns: Patterns) -> str:
-    """The scores with their thresholds, the criterion, the issue or the step that decided it; empty
-    where nothing of these did."""
+    """Return the scores with their thresholds, the criterion, the issue or the step that decided
+    the end; empty where none of these did."""
     if result.error is not None:
         return f"{result.error.type}: {shorten(result.error.message, 400)}"
     if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
