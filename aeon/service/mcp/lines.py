@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import TextIO
 
@@ -17,24 +18,30 @@ from mcp.types import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 _MOST_CHARACTERS = 4 * 2**20
 """As many as the SDK takes over HTTP."""
 _TOO_LONG = "\0"
-"""What stands for a line that was not read."""
+"""What stands for a line that was not read, before its beginning and its end."""
+_ENDS = 500
+_LAST_ID = re.compile(r'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*\}\s*\Z')
 
 
 def read_lines(stream: TextIO) -> Iterator[str]:
-    """The lines of a stream that are not blank. Of one that is too long no more is held than
-    fits."""
+    """The lines of a stream that are not blank. One that is too long is never held whole: its
+    beginning and its end are given."""
     while line := stream.readline(_MOST_CHARACTERS):
         if len(line) < _MOST_CHARACTERS or line.endswith("\n"):
             if not line.isspace():
                 yield line
             continue
+        head = line[:_ENDS]
+        tail = line[-_ENDS:]
         while line and not line.endswith("\n"):
             line = stream.readline(_MOST_CHARACTERS)
-        yield _TOO_LONG
+            tail = (tail + line)[-_ENDS:]
+        yield f"{_TOO_LONG}{head}\n{tail.rstrip()}"
 
 
 async def select_messages(
@@ -51,8 +58,9 @@ async def select_messages(
 
 def _check(line: str) -> JSONRPCError | None:
     """The error for a line that is no message."""
-    if line == _TOO_LONG:
-        return _refuse(None, PARSE_ERROR, f"A line has at most {_MOST_CHARACTERS} characters")
+    if line.startswith(_TOO_LONG):
+        message = f"A line has at most {_MOST_CHARACTERS} characters"
+        return _refuse(_find_id_at_ends(line), PARSE_ERROR, message)
     try:
         jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
@@ -69,6 +77,22 @@ def _find_id(line: str) -> RequestId | None:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return None
+    return _read_id(message)
+
+
+def _find_id_at_ends(line: str) -> RequestId | None:
+    """The id of a request of which there is no more than its ends: it stands before the parameters,
+    or is the last member."""
+    head, _, tail = line.removeprefix(_TOO_LONG).partition("\n")
+    try:
+        found = _read_id(from_json(head, allow_partial=True))
+    except ValueError:
+        found = None
+    last = _LAST_ID.search(tail)
+    return _read_id(json.loads(f"{{{last[0]}")) if found is None and last else found
+
+
+def _read_id(message: object) -> RequestId | None:
     found = message.get("id") if isinstance(message, dict) else None
     is_id = isinstance(found, str | int) and not isinstance(found, bool)
     return found if is_id and str(found).isascii() else None

@@ -220,6 +220,7 @@ def test_a_client_that_takes_its_answer_slowly_is_not(
     connections = Connections(monkeypatch)
     served = start(*SIMULATED, "mode=single")
     with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.settimeout(60)
         ask_for_much(client, served, 1)
         wait_for(lambda: connections.open and connections.count_unsent())
         received = 0

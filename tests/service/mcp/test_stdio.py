@@ -151,12 +151,26 @@ LARGE = 100_000_000
         ('{"jsonrpc": "2.0", "id": 7, "method": 3}', 7, -32600, "no message"),
         ('{"jsonrpc": "2.0", "id": [7], "method": 3}', None, -32600, "no message"),
         ("[1, 2]", None, -32600, "no message"),
-        ('{"x": "' + "y" * LARGE, None, -32700, "4194304"),
+        ('{"x": "LARGE', None, -32700, "4194304"),
+        ('{"id": "a7", "params": {"id": 1, "x": "LARGE"}}', "a7", -32700, "4194304"),
+        ('{"params": {"id": 1, "x": "LARGE"}, "id": 7}', 7, -32700, "4194304"),
+        ('{"params": {"x": "LARGE", "id": 1}}', None, -32700, "4194304"),
     ],
-    ids=["no JSON", "deep", "surrogate", "no method", "no id", "no object", "large"],
+    ids=[
+        "no JSON",
+        "deep",
+        "surrogate",
+        "no method",
+        "no id",
+        "no object",
+        "large",
+        "id first",
+        "id last",
+        "no id of its own",
+    ],
 )
 def test_a_line_that_is_no_message_is_answered_with_an_error(
-    tmp_path: Path, line: str, request_id: int | None, code: int, problem: str
+    tmp_path: Path, line: str, request_id: int | str | None, code: int, problem: str
 ):
     server = command_line(tmp_path, "provider=simulated")
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
@@ -167,7 +181,8 @@ def test_a_line_that_is_no_message_is_answered_with_an_error(
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["id"] == 1
         before = psutil.Process(process.pid).memory_info().rss
-        process.stdin.write(f"\n{line}\n")
+        sent = line.replace("LARGE", "y" * LARGE)
+        process.stdin.write(f"\n{sent}\n")
         process.stdin.flush()
         refused = json.loads(process.stdout.readline())
         process.stdin.write(f"{PING}\n")
