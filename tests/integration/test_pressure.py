@@ -29,7 +29,7 @@ from tests.support.able_server import AbleServer
 from tests.support.fixtures import StartServer
 from tests.support.openai_server import Answer, Completion, Failure, OpenAIServer, Received, error
 from tests.support.requests import request
-from tests.support.timing import SOON
+from tests.support.timing import SOON, wait_for
 
 ANSWER = {"answer": "x"}
 QUICK = {"initial_seconds": 0.05, "jitter_seconds": 0.05}
@@ -147,13 +147,13 @@ def test_a_used_up_quota_is_told_at_once_and_falls_back(start_server: StartServe
 
 
 def test_a_dead_provider_costs_a_few_attempts_and_then_none_until_it_is_tried_again(
-    start_server: StartServer,
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main, spare = start_server({"plan": Failure(503)}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare", model="of-the-spare"))
-    given = endpoint(main, breaker={"failures": 5, "open_seconds": 0.5}, fallbacks=[fallback])
+    given = endpoint(main, breaker={"failures": 5, "open_seconds": 3600}, fallbacks=[fallback])
     heard = Heard()
-    with stacked(OpenAIProvider.model_validate(given), emit=heard) as (_, run):
+    with stacked(OpenAIProvider.model_validate(given), emit=heard) as (endpoints, run):
         answers = at_once(run, 10) + [run.complete(request()) for _ in range(30)]
         assert {answer.endpoint for answer in answers} == {"spare"}
         assert len(main.requests) <= 5 + 10
@@ -162,7 +162,9 @@ def test_a_dead_provider_costs_a_few_attempts_and_then_none_until_it_is_tried_ag
         assert isinstance(told, FallbackUsed)
         assert (told.failed, told.endpoint) == ("openai", "spare")
         main.script["plan"] = ANSWER
-        time.sleep(0.5)
+        state = next(iter(endpoints)).state
+        assert state is not None
+        monkeypatch.setattr(state, "_clock", lambda: time.monotonic() + 3600)
         asked = len(main.requests)
         assert [run.complete(request()).endpoint for _ in range(5)] == ["openai"] * 5
         assert len(main.requests) == asked + 5
@@ -175,7 +177,7 @@ def test_a_dead_provider_alone_is_left_alone_too_once_a_call_has_used_up_its_att
     given = endpoint(openai_server, patience_seconds=0)
     with stacked(OpenAIProvider.model_validate(given)) as (_, run):
         kinds: list[type[BaseException]] = []
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while CircuitOpen not in kinds and time.monotonic() < end:
             with pytest.raises(Exception, match="500") as raised:
                 run.complete(request())
@@ -269,12 +271,10 @@ def test_requests_keep_to_the_rate_and_waiting_ends_with_the_run(
     provider = OpenAIProvider.model_validate(endpoint(openai_server, requests_per_minute=5))
     with stacked(provider, stop=stopped.is_set) as (_, run), ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(run.complete, request()) for _ in range(8)]
-        end = time.monotonic() + 5
-        while len(openai_server.requests) < 5 and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_for(lambda: len(openai_server.requests) >= 5)
         time.sleep(0.1)
         stopped.set()
-        outcomes = [type(future.exception(2)) for future in asked]
+        outcomes = [type(future.exception(SOON)) for future in asked]
     assert outcomes.count(StopRequested) == 3
     assert len(openai_server.requests) == 5
 

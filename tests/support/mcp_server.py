@@ -60,7 +60,13 @@ def said(*texts: str, **more: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text) for text in texts], **more)
 
 
-def die(_: dict[str, Any]) -> CallToolResult:
+naps_under_way = 0
+
+
+async def die(given: dict[str, Any]) -> CallToolResult:
+    """Ends the server, once as many naps are under way as are asked for."""
+    while naps_under_way < given.get("naps", 0):
+        await asyncio.sleep(0.01)
     print("these are my last words", file=sys.stderr, flush=True)
     os._exit(3)
 
@@ -105,7 +111,10 @@ async def hang(_: dict[str, Any]) -> CallToolResult:
 
 
 async def nap(given: dict[str, Any]) -> CallToolResult:
+    global naps_under_way
+    naps_under_way += 1
     await asyncio.sleep(given["seconds"])
+    naps_under_way -= 1
     return said("rested")
 
 
