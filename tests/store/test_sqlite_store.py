@@ -1,8 +1,8 @@
-import os
 import resource
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -304,15 +304,20 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def guest(path: Path) -> Iterator[Path]:
-    """A store with one answer, in a folder that nobody may write."""
-    store = SqliteStore(path)
-    store.put(entry())
-    store.close()
-    path.chmod(0o444)
-    path.parent.chmod(0o555)
-    yield path
-    path.parent.chmod(0o755)
+def guest() -> Iterator[Path]:
+    """A store with one answer, in a folder that nobody may write, and everybody may read."""
+    # Not below pytest's own folders, which each start of pytest closes to others.
+    with tempfile.TemporaryDirectory() as outer:
+        folder = Path(outer) / "deep"
+        path = folder / "store.sqlite"
+        store = SqliteStore(path)
+        store.put(entry())
+        store.close()
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        Path(outer).chmod(0o755)
+        yield path
+        folder.chmod(0o755)
 
 
 AS_NOBODY = (
@@ -327,15 +332,7 @@ AS_NOBODY = (
 )
 
 
-def opened_up(path: Path) -> None:
-    """Let everybody through to a folder of pytest's, which is the owner's alone."""
-    for folder in path.parents:
-        if folder.stat().st_uid == os.getuid() and str(folder).startswith("/tmp/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-
-
 def test_a_store_in_a_folder_that_cannot_be_written_can_be_read(guest: Path) -> None:
-    opened_up(guest.parent)
     script = (
         AS_NOBODY
         + "store = SqliteStore(path, read_only=True)\nprint(store.get(asked().key).answer['text'])\n"
@@ -344,7 +341,6 @@ def test_a_store_in_a_folder_that_cannot_be_written_can_be_read(guest: Path) -> 
 
 
 def test_a_store_that_cannot_be_written_is_told_before_anything_is_kept(guest: Path) -> None:
-    opened_up(guest.parent)
     script = (
         AS_NOBODY
         + "try:\n    SqliteStore(path)\nexcept StoreFailed as error:\n    print(error.message, error.hint)\n"
