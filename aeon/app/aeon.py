@@ -29,6 +29,7 @@ from aeon.domain.events import Subscriber
 from aeon.domain.plan import Plan, plan_one_step
 from aeon.domain.request import InputFile, LLMAdapter, select_files, show_inputs
 from aeon.domain.result import RunResult
+from aeon.domain.values import JsonMapping
 from aeon.files.text import require_unicode
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
@@ -73,7 +74,7 @@ class Aeon:
         *,
         tools: Sequence[Tool] = (),
         composition: Composition | None = None,
-        memory: Memory | Mapping[str, Any] | None = None,
+        memory: Memory | JsonMapping | None = None,
         adapter: LLMAdapter | None = None,
         open_endpoints: process.OpenEndpoints | None = None,
         client: OpenAI | None = None,
@@ -110,7 +111,7 @@ class Aeon:
         config_dir: str | Path | None = None,
         environ: Mapping[str, str] | None = None,
         tools: Sequence[Tool] = (),
-        memory: Memory | Mapping[str, Any] | None = None,
+        memory: Memory | JsonMapping | None = None,
         adapter: LLMAdapter | None = None,
         client: OpenAI | None = None,
         **components: Unpack[GivenComponents],
@@ -183,7 +184,7 @@ class Aeon:
         task: str | None = None,
         *,
         inputs: Mapping[str, GivenInput] | None = None,
-        context: Mapping[str, Any] | None = None,
+        context: JsonMapping | None = None,
         directory: Path | str | None = None,
         observers: Sequence[Subscriber] = (),
         control: RunControl | None = None,
@@ -248,9 +249,9 @@ class Aeon:
         task: str | None = None,
         *,
         inputs: Mapping[str, GivenInput] | None = None,
-        context: Mapping[str, Any] | None = None,
+        context: JsonMapping | None = None,
         checks: Mapping[str, OuterCheck] | None = None,
-        row: Mapping[str, Any] | None = None,
+        row: JsonMapping | None = None,
         has_person: bool = False,
         answer: str | None = None,
     ) -> Run:
@@ -326,7 +327,7 @@ class Aeon:
         self._try_inputs(plan, values)
         return plan
 
-    def _try_inputs(self, plan: Plan, values: Mapping[str, Any]) -> None:
+    def _try_inputs(self, plan: Plan, values: JsonMapping) -> None:
         """Raise ConfigError for inputs with which a condition or a list of the plan file fails at
         once."""
         settled = Settlement({}, values, self.settings.execution.max_steps).settle(plan)
@@ -335,7 +336,7 @@ class Aeon:
             named = f"plan_file={self.settings.plan_file}: step {failed.step_id}"
             raise ConfigError(f"{named}: {failed.errors[-1]}", hint="Look at the inputs.")
 
-    def _read_inputs(self, texts: Mapping[str, str]) -> Mapping[str, Any]:
+    def _read_inputs(self, texts: Mapping[str, str]) -> JsonMapping:
         """Return the inputs as values. Raises ConfigError for one that the plan file does not
         allow."""
         if self.workflow is None:
@@ -381,7 +382,7 @@ class Aeon:
         self.close()
 
 
-def _as_memory(entries: Mapping[str, Any]) -> Memory:
+def _as_memory(entries: JsonMapping) -> Memory:
     memory = InMemory()
     for key, value in entries.items():
         if problem := key_problem(key):

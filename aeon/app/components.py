@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.app import tools
@@ -14,6 +14,7 @@ from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import InputFile, LLMAdapter
+from aeon.domain.values import JsonMapping
 from aeon.execution.event_stream import EventStream
 from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
@@ -63,7 +64,7 @@ class Packaged:
     stream: EventStream
     memory: RunMemory
     make_invoker: MakeInvoker = ToolInvoker
-    context: Mapping[str, Any] | None = None
+    context: JsonMapping | None = None
     do_step: DoStep | None = None
     checks: AnswerChecks = NO_CHECKS
     files: Mapping[str, InputFile] = field(default_factory=dict)

@@ -4,16 +4,17 @@ synchronous kernel."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from aeon.domain.result import RunResult
+from aeon.domain.values import JsonMapping
 from aeon.kernel.control import RunControl
 
-Task = str | Mapping[str, Any]
+Task = str | JsonMapping
 T = TypeVar("T")
 Given = TypeVar("Given")
 

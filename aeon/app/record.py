@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from aeon.app import tools
@@ -52,6 +51,7 @@ from aeon.domain.result import (
     TTLReport,
     versions,
 )
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.execution.settings import MOST_TOOL_ROUNDS
 from aeon.llm.prices import PriceBook, price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
@@ -90,11 +90,11 @@ class Work:
 
     task: str
     inputs: Mapping[str, str]
-    context: dict[str, Any] | None = None
+    context: JsonObject | None = None
     plan: Plan | None = None
     task_in_plan: bool = False
     checks: CheckSet | None = None
-    row: Mapping[str, Any] | None = None
+    row: JsonMapping | None = None
     rival: str | None = None
     files: Mapping[str, InputFile] = field(default_factory=dict)
 

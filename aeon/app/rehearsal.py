@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from aeon.app import process
 from aeon.app.components import Packaged, build_components, offer_memory
@@ -26,6 +26,7 @@ from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
+from aeon.domain.values import JsonMapping
 from aeon.execution.event_stream import EventStream
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.worker import Situation, StepWorker
@@ -52,7 +53,7 @@ class Rendered:
     call: CallName
     system: str
     user: str
-    schema: Mapping[str, Any]
+    schema: JsonMapping
     strict: bool
     files: Mapping[str, Path]
 
@@ -66,7 +67,7 @@ class _Checking(PromptLibrary):
         self.__dict__.update(vars(prompts))
         self._unchecked = prompts
 
-    def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
+    def render(self, call: CallName, variables: JsonMapping) -> tuple[Message, Message]:
         self._unchecked.check({call: variables})
         return super().render(call, variables)
 

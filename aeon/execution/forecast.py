@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import EVALUATION_CYCLES, count_expected_calls
 from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.values import JsonMapping
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
@@ -29,7 +29,7 @@ def cycles(
     step: PlanStep,
     registry: ToolRegistry,
     invoker: ToolInvoker,
-    arguments: Callable[[], Mapping[str, Any]],
+    arguments: Callable[[], JsonMapping],
 ) -> int:
     """Return the TTL cycles of a step: 0 for a step that a person does and for a tool with valid
     given arguments, else 1. `arguments` returns them with their references resolved; if it raises

@@ -13,6 +13,7 @@ from aeon.domain.checks import ToolResult
 from aeon.domain.errors import AeonError, LLMError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
+from aeon.domain.values import JsonMapping
 from aeon.execution.quotes import join_quotes
 from aeon.llm.exchange import InvalidAnswer
 from aeon.memory.interface import Memory
@@ -82,7 +83,7 @@ def _limit(tool: ToolResult) -> str:
 
 def step_result(
     step_id: str,
-    answer: Mapping[str, Any],
+    answer: JsonMapping,
     as_json: bool,
     quotable: Mapping[str, str] = MappingProxyType({}),
 ) -> StepResult:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer, require_few
 from aeon.schema.validators import FieldError
 
 
-def join_quotes(text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping[str, str]) -> str:
+def join_quotes(text: str, quotes: Sequence[JsonMapping], outputs: Mapping[str, str]) -> str:
     """Return `text` with each quote's marker replaced by the quoted output, edited. `outputs` are
     the quotable ones by step id. Raises InvalidAnswer unless each marker occurs once in the text,
     each output exists and is quoted once, and each edit's text occurs in it once."""
@@ -31,7 +31,7 @@ def join_quotes(text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping
 
 
 def _find_errors(
-    text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping[str, str]
+    text: str, quotes: Sequence[JsonMapping], outputs: Mapping[str, str]
 ) -> Iterator[FieldError]:
     for index, quote in enumerate(quotes):
         earlier = quotes[:index]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from aeon.domain.profile import SmallTask
-from aeon.domain.values import OfRow, Value
+from aeon.domain.values import JsonObject, OfRow, Value
 
 MOST_SAMPLES = 64
 MOST_TOOL_ROUNDS = 100
@@ -75,7 +75,7 @@ class AnswerSettings(Value):
     model_config = ConfigDict(populate_by_name=True)
 
     schema_file: Path | None = Field(default=None, alias="schema")
-    json_schema: dict[str, Any] | None = None
+    json_schema: JsonObject | None = None
     judge: OfRow[bool] = False
     baseline: bool = False
     source: OfRow[Literal["latest", "best"] | None] = Field(default=None, alias="from")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.history import StepResult, ToolUseRecord
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import ToolConversation, ToolTurn, at_site, current_site
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.execution.outcome import Remarks, Worked, fail_with, remark_repeated
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.tool_rounds.calls import CallMaker, MadeCall, MakeCalls
@@ -36,7 +37,7 @@ _LONGEST_SHOWN = 300
 class RenderText(Protocol):
     """Renders a template that belongs to no call."""
 
-    def __call__(self, name: str, variables: Mapping[str, Any]) -> str:
+    def __call__(self, name: str, variables: JsonMapping) -> str:
         """Render the template of that name."""
 
 
@@ -163,7 +164,7 @@ class ToolRounds:
         return (("tools_ended", f"Step {self.step.step_id} was finished {why.format(count)}"),)
 
 
-def _describe_offered(tool: Tool) -> dict[str, Any]:
+def _describe_offered(tool: Tool) -> JsonObject:
     """Describe a tool for a round, without an example that was made from its input schema, which
     adds nothing."""
     described = tool.describe()

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
@@ -24,6 +23,7 @@ from aeon.domain.graph import by_id, final_steps
 from aeon.domain.history import AdvisoryKind, RunState, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallName, LLMAdapter, current_site
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.execution.forecast import cycles
 from aeon.execution.outcome import (
     Remarks,
@@ -60,7 +60,7 @@ class Situation:
     results: Mapping[str, StepResult] = field(default_factory=dict)
     ttl_remaining: int | None = None
     free: bool = False
-    memory: Mapping[str, Any] = field(default_factory=dict)
+    memory: JsonMapping = field(default_factory=dict)
     allowance: RoundAllowance = field(default_factory=partial(RoundAllowance, 0))
 
     @property
@@ -87,14 +87,14 @@ class StepWorker:
         structured: StructuredCaller | None = None,
         registry: ToolRegistry | None = None,
         invoker: ToolInvoker | None = None,
-        answer_schema: Mapping[str, Any] | None = None,
-        inputs: Mapping[str, Any] | None = None,
+        answer_schema: JsonMapping | None = None,
+        inputs: JsonMapping | None = None,
         emit: Emit = ignore,
         memory: ShownMemory | None = None,
         outline_steps: int = 20,
         needs_tools: bool = False,
         direct: bool = False,
-        context: Mapping[str, Any] | None = None,
+        context: JsonMapping | None = None,
         do_step: DoStep | None = None,
         step_tools: Sequence[str] = (),
         max_tool_rounds: int = 8,
@@ -118,7 +118,7 @@ class StepWorker:
         self._side_by_side = SideBySide(self._invoker, max_parallel)
         self.call: CallName = "direct" if direct else "step"
 
-    def recall(self) -> Mapping[str, Any]:
+    def recall(self) -> JsonMapping:
         """Return the current content of memory, as far as steps may see it."""
         return self._memory.entries()
 
@@ -223,7 +223,7 @@ class StepWorker:
         described = self._describe(step, situation, quotable)
         variables = {**described, "answer_schema": answer_schema}
 
-        def read(answer: Mapping[str, Any]) -> StepResult:
+        def read(answer: JsonMapping) -> StepResult:
             return step_result(step.step_id, answer, as_json, quotable)
 
         tools = self._select_tools(step) if situation.has_rounds else ()
@@ -271,7 +271,7 @@ class StepWorker:
 
     def _describe(
         self, step: PlanStep, situation: Situation, quotable: Mapping[str, str]
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         if self.call == "direct":
             return {
                 "task": situation.plan.task,
@@ -289,7 +289,7 @@ class StepWorker:
             "tools": [],
         }
 
-    def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+    def _variables(self, step: PlanStep, situation: Situation) -> JsonObject:
         plan = situation.plan
         shown = self._show_context(step, situation)
         return {
@@ -303,7 +303,7 @@ class StepWorker:
             **self._show_inputs(step),
         }
 
-    def _show_inputs(self, step: PlanStep) -> dict[str, Any]:
+    def _show_inputs(self, step: PlanStep) -> JsonObject:
         """Return the inputs that a step says it needs, instead of all."""
         if step.inputs is None:
             return {}
@@ -338,7 +338,7 @@ class StepWorker:
             worked = complete_with(step, result.text, result)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
-    def _call_tool(self, step: PlanStep, name: str, arguments: dict[str, Any]) -> ToolResult:
+    def _call_tool(self, step: PlanStep, name: str, arguments: JsonObject) -> ToolResult:
         site = current_site()
         self._emit(
             ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site
@@ -350,7 +350,7 @@ class StepWorker:
 
     def _find_arguments(
         self, step: PlanStep, situation: Situation
-    ) -> tuple[PlanStep, dict[str, Any], Remarks]:
+    ) -> tuple[PlanStep, JsonObject, Remarks]:
         tool = self._registry.get(step.tool or "")
         if tool is None:
             return step, step.arguments or {}, ()
@@ -378,7 +378,7 @@ class StepWorker:
             (("repaired_arguments", remark),),
         )
 
-    def _ask_arguments(self, step: PlanStep, tool: Tool, situation: Situation) -> dict[str, Any]:
+    def _ask_arguments(self, step: PlanStep, tool: Tool, situation: Situation) -> JsonObject:
         tools = {"tool": tool.describe(), "tools": self._registry.describe()}
         return self._structured.call(
             "tool_arguments",
@@ -433,9 +433,7 @@ class StepWorker:
             takes_own = True
         return unchanged if takes_own or repaired.arguments is None else repaired
 
-    def _resolve_arguments(
-        self, step: PlanStep, results: Mapping[str, StepResult]
-    ) -> dict[str, Any]:
+    def _resolve_arguments(self, step: PlanStep, results: Mapping[str, StepResult]) -> JsonObject:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments

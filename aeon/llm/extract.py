@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.text import TOO_DEEP, is_too_deep
 
 _REASONING = r"(?:think|thinking|thought|reasoning|reflection|seed:think)"
@@ -84,7 +85,7 @@ def read_bare(text: str) -> Any:
         return read_json(text[_answer_start(text) :])
 
 
-def text_of(message: Mapping[str, Any], name: str = "") -> str:
+def text_of(message: JsonMapping, name: str = "") -> str:
     """Return the text of a chat message: its content, or, if that contains no JSON, the arguments
     of its tool call; of several calls, the one called `name`."""
     content = _content_text(message.get("content") or "")
@@ -116,7 +117,7 @@ def _part_text(part: Any) -> str:
     return text if is_text else ""
 
 
-def _list_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_functions(message: JsonMapping) -> list[JsonObject]:
     calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
     functions = [*(call.get("function") for call in calls), message.get("function_call")]
     return [function for function in functions if isinstance(function, dict)]
@@ -209,7 +210,7 @@ def _decode(text: str, start: int | None = None) -> tuple[Any, int]:
     return value, end
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     value = dict(pairs)
     if len(value) != len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]

@@ -32,6 +32,7 @@ from pydantic import BaseModel
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
+from aeon.domain.values import JsonMapping
 from aeon.files.fences import name_fence
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
@@ -300,16 +301,16 @@ class PromptLibrary:
         self._environment = ENVIRONMENT.overlay(loader=self._loader, cache_size=-1)
         self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
-    def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
+    def render(self, call: CallName, variables: JsonMapping) -> tuple[Message, Message]:
         """Render the system and the user message of a call. Raises PromptError with file and line."""
         system, user = (self._render(f"{call}.{part}.j2", variables) for part in PARTS)
         return Message("system", *_find_part_ends(system)), Message("user", *_find_part_ends(user))
 
-    def text(self, name: str, variables: Mapping[str, Any]) -> str:
+    def text(self, name: str, variables: JsonMapping) -> str:
         """Render any template. Raises PromptError with file and line."""
         return self._render(name, variables).replace(_PART_END, "")
 
-    def _render(self, name: str, variables: Mapping[str, Any]) -> str:
+    def _render(self, name: str, variables: JsonMapping) -> str:
         template = self._template(name)
         begin_rendering()
         try:
@@ -322,7 +323,7 @@ class PromptLibrary:
             raise self._explain_error(error) from error
 
     def schema_prompt(
-        self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]
+        self, call: CallName, schema: JsonMapping, messages: Sequence[Message]
     ) -> str:
         """Return the text that gives a model the schema of its answer; short if its messages
         contain the schema already."""
@@ -348,7 +349,7 @@ class PromptLibrary:
         own = [file for file in files if self._own and file.is_relative_to(self._own)]
         return own[0] if own else files[0]
 
-    def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
+    def check(self, contexts: Mapping[CallName, JsonMapping]) -> None:
         """Compile and dry-render the templates of the calls in `contexts` with each call's example
         variables. Raises PromptError, with file and line, for unknown variables and for files that
         belong to no call."""
@@ -440,7 +441,7 @@ class PromptLibrary:
         path = self._path(name)
         return _parse(_read_text(path), name, str(path), self._own is not None)
 
-    def _problems(self, name: str, variables: Mapping[str, Any]) -> Iterator[str]:
+    def _problems(self, name: str, variables: JsonMapping) -> Iterator[str]:
         trees = {part: self._parse(part) for part in sorted(self._reachable([name]))}
         assigned = {
             n.name

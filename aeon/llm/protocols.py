@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.domain.values import JsonMapping, JsonObject
 
 
 @runtime_checkable
@@ -62,11 +63,11 @@ class LearningAdapter(Protocol):
     def new_findings(self) -> tuple[ServerFinding, ...]:
         """Return the findings that no adapter of this process has returned here before."""
 
-    def beliefs(self) -> dict[str, Any]:
+    def beliefs(self) -> JsonObject:
         """Return what is known of the server beyond its configuration, as JSON values; empty if
         nothing is."""
 
-    def learn(self, beliefs: Mapping[str, Any]) -> None:
+    def learn(self, beliefs: JsonMapping) -> None:
         """Adopt what another process found out about this server. Raises ValueError if it cannot be
         read."""
 

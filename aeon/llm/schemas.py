@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.fit import drop_extras, misfits, relax_extras
@@ -33,7 +34,7 @@ from aeon.schema.validators import SchemaValidator, check_schema, compile_schema
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-Schema = Mapping[str, Any]
+Schema = JsonMapping
 
 # The calls with their own file: a repair uses the schema of the call it repairs, a tool's arguments
 # the tool's schema.
@@ -63,7 +64,7 @@ class WireSchema:
     """A schema as sent to the provider, and whether it is in the strict subset. Must not be
     changed."""
 
-    schema: dict[str, Any]
+    schema: JsonObject
     strict: bool
 
 
@@ -93,7 +94,7 @@ class SchemaLibrary:
             )
         self._levels = levels or {}
         self._dimensions = dimensions or {}
-        self._documents: dict[SchemaName, dict[str, Any]] = {}
+        self._documents: dict[SchemaName, JsonObject] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
         self._validators: dict[tuple[object, ...], SchemaValidator] = {}
 
@@ -233,14 +234,14 @@ class SchemaLibrary:
             self.wire(call, tools=())
 
     def _with_answer(
-        self, call: SchemaName, schema: dict[str, Any], answer_schema: Schema | None
-    ) -> dict[str, Any]:
+        self, call: SchemaName, schema: JsonObject, answer_schema: Schema | None
+    ) -> JsonObject:
         if answer_schema is None:
             return schema
         check_schema(answer_schema, "the answer's schema")
         return embed_schema(schema, ANSWERS[call], answer_schema)
 
-    def _document(self, call: SchemaName) -> dict[str, Any]:
+    def _document(self, call: SchemaName) -> JsonObject:
         if call not in self._documents:
             document = (
                 read_schema(self._own[call])
@@ -250,17 +251,17 @@ class SchemaLibrary:
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
-    def _load_packaged(self, call: SchemaName) -> dict[str, Any]:
+    def _load_packaged(self, call: SchemaName) -> JsonObject:
         document = self._with_levels(call, _read_packaged_schema(call))
         return strip_header(self._with_dimensions(call, document))
 
-    def _with_levels(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
+    def _with_levels(self, call: SchemaName, document: JsonObject) -> JsonObject:
         """Return the task profile's schema with every level that the TTL table has an entry for."""
         for name, levels in self._levels.items() if call == "task_profile" else ():
             document = change_at(document, ("properties", name), partial(_one_of, names=levels))
         return document
 
-    def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
+    def _with_dimensions(self, call: SchemaName, document: JsonObject) -> JsonObject:
         if call != "task_profile" or not self._dimensions:
             return document
         properties = {**document["properties"], **self._dimensions}
@@ -293,7 +294,7 @@ class RoundValidator(SchemaValidator):
         return self._of_round if is_round else self._of_answer
 
 
-def _relax_calls(schema: dict[str, Any]) -> dict[str, Any]:
+def _relax_calls(schema: JsonObject) -> JsonObject:
     call = schema["items"]
     arguments = {"type": ["string", "object"]}
     properties = {**call["properties"], "arguments": arguments}
@@ -312,7 +313,7 @@ def load_packaged_schemas() -> SchemaLibrary:
     return SchemaLibrary()
 
 
-def read_schema(path: Path) -> dict[str, Any]:
+def read_schema(path: Path) -> JsonObject:
     """Read and check a file with the schema of an object: Draft 2020-12, each reference within the
     file. Raises SchemaFileError."""
     schema = _read_json(path)
@@ -334,7 +335,7 @@ def _read_json(path: Path) -> Any:
 
 
 @cache
-def _read_packaged_schema(call: SchemaName) -> dict[str, Any]:
+def _read_packaged_schema(call: SchemaName) -> JsonObject:
     # Not checked as a person's own is: that is done before it is released.
     return dict(_read_json(_find_packaged_schema(call)))
 
@@ -345,7 +346,7 @@ def _find_packaged_schema(call: SchemaName) -> Path:
     return resource_root() / "schemas" / f"{call}.json"
 
 
-def _with_tools(part: dict[str, Any], tools: Sequence[str]) -> dict[str, Any]:
+def _with_tools(part: JsonObject, tools: Sequence[str]) -> JsonObject:
     properties = part.get("properties")
     if not isinstance(properties, dict) or "tool" not in properties:
         return part
@@ -354,12 +355,12 @@ def _with_tools(part: dict[str, Any], tools: Sequence[str]) -> dict[str, Any]:
     return {**part, "properties": {**properties, "tool": tool if tools else {"type": "null"}}}
 
 
-def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _one_of(schema: JsonObject, names: Iterable[str]) -> JsonObject:
     described = {key: text for key, text in schema.items() if key == "description"}
     return {"type": "string", "enum": list(names), **described}
 
 
-def _allow(schema: dict[str, Any], values: Iterable[Any]) -> dict[str, Any]:
+def _allow(schema: JsonObject, values: Iterable[Any]) -> JsonObject:
     return {**schema, "enum": list(dict.fromkeys((*schema["enum"], *values)))}
 
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
 from aeon.domain.request import FileForm, Parameters
-from aeon.domain.values import Address, OfRow, StartsCode, Taken, Unneeded, Value, is_loopback
+from aeon.domain.values import (
+    Address,
+    JsonObject,
+    OfRow,
+    StartsCode,
+    Taken,
+    Unneeded,
+    Value,
+    is_loopback,
+)
 from aeon.llm.roles import Effort
 
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
@@ -237,7 +246,7 @@ class EndpointSettings(_Limited):
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
     prompt_cache: Unneeded[Literal["auto", "off", "openai", "anthropic"]] = "auto"
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
-    extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)
+    extra_body: Taken[JsonObject] = Field(default_factory=dict)
     batch: Unneeded[bool] = False
     batch_wait_seconds: Unneeded[float] = Field(default=5.0, gt=0)
     batch_poll_seconds: Unneeded[float] = Field(default=30.0, gt=0)

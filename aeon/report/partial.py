@@ -41,12 +41,13 @@ from aeon.domain.result import (
     TTLReport,
     UsageReport,
 )
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import plan_of
 from aeon.report.runs import end_without_result, read_document
 
-Line = Mapping[str, Any]
+Line = JsonMapping
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -76,7 +77,7 @@ def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
         ) from error
 
 
-def _configuration(directory: Path, origin: Line) -> dict[str, Any]:
+def _configuration(directory: Path, origin: Line) -> JsonObject:
     """Return the composed settings, with the resolved provider."""
     path = directory / ".hydra" / "config.yaml"
     recorded = {**origin["settings"], "task": origin["task"]}
@@ -105,7 +106,7 @@ def _plans(directory: Path) -> dict[int, Plan]:
 def _assemble(
     events: Sequence[Line],
     origin: Line,
-    configuration: dict[str, Any],
+    configuration: JsonObject,
     plans: Mapping[int, Plan],
     state: str,
 ) -> PartialResult:
@@ -152,7 +153,7 @@ def _assemble(
 
 
 def _read_state(
-    events: Sequence[Line], configuration: Mapping[str, Any], plans: Mapping[int, Plan]
+    events: Sequence[Line], configuration: JsonMapping, plans: Mapping[int, Plan]
 ) -> RunState:
     passes = tuple(_read_passes(events, plans))
     plan = passes[-1].plan_state
@@ -199,7 +200,7 @@ def _each(events: Iterable[Line], name: str) -> Iterator[Any]:
     return (line[field] for line in events if line["event"] == name)
 
 
-def _ttl(events: Sequence[Line], configuration: Mapping[str, Any]) -> TTLReport:
+def _ttl(events: Sequence[Line], configuration: JsonMapping) -> TTLReport:
     allocated = int(configuration["ttl"]["base"])
     for line in events:
         if line["event"] == "profile_inferred":

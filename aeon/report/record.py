@@ -4,7 +4,7 @@ prompt and answer."""
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import (
     AbstractContextManager,
     ExitStack,
@@ -25,7 +25,7 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult, TokenUsage, UsageReport
-from aeon.domain.values import Frame, OwnObject, as_frame
+from aeon.domain.values import Frame, JsonMapping, JsonObject, OwnObject, as_frame
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
 from aeon.llm.prices import PriceBook, price_book
@@ -36,7 +36,7 @@ from aeon.store.interface import AnswerSource
 from aeon.store.opening import is_packaged, open_source, store_in
 from aeon.store.settings import CASSETTE_SUFFIX, read_store_settings
 
-Line = dict[str, Any]
+Line = JsonObject
 _Place = tuple[int, str, str, str | None, int, int]
 """Pass, phase, call, step, attempt and sample of a request."""
 _StoredAnswers = defaultdict[_Place, deque[tuple[str, str]]]
@@ -51,7 +51,7 @@ _RESULT = {
     "cut": int,
     "seconds": int | float | None,
 }
-_READ: Mapping[str, Any] = {
+_READ: JsonMapping = {
     "call_answered": _CALLED,
     "call_failed": {**_CALLED, "error": str},
     "tool_called": {
@@ -96,7 +96,7 @@ class Call:
     seconds: float
     usage: Usage
     cost: float | None
-    read_request: Callable[[], Mapping[str, Any] | None] = field(
+    read_request: Callable[[], JsonMapping | None] = field(
         default=_nothing, repr=False, compare=False
     )
     text: str | None
@@ -104,7 +104,7 @@ class Call:
     message: str
 
     @property
-    def request(self) -> Mapping[str, Any] | None:
+    def request(self) -> JsonMapping | None:
         """The request as sent, read from the store each time: the prompts of a long run do not fit
         into memory together."""
         return self.read_request()
@@ -118,7 +118,7 @@ class Record:
 
     directory: Path
     result: RunResult
-    origin: Mapping[str, Any]
+    origin: JsonMapping
     overrides: tuple[str, ...]
     events: tuple[Line, ...]
     calls: tuple[Call, ...]
@@ -172,7 +172,7 @@ def _load_result(directory: Path, events: list[Line]) -> RunResult:
     return read_partial(directory, events) if is_cut_off and events else artefacts.load(directory)
 
 
-def _fields(call: Call) -> dict[str, Any]:
+def _fields(call: Call) -> JsonObject:
     return {
         each.name: getattr(call, each.name)
         for each in fields(call)
@@ -239,7 +239,7 @@ class Requests:
             finally:
                 self._held = before
 
-    def read(self, key: str) -> Mapping[str, Any] | None:
+    def read(self, key: str) -> JsonMapping | None:
         """Return the request of this key (`StoreRequest.key`); None where it is gone."""
         with suppress(StoreFailed), self._open() as source:
             entry = source.get(key)
@@ -275,7 +275,7 @@ class Requests:
             yield source
 
 
-def _read_sample(body: Mapping[str, Any]) -> int:
+def _read_sample(body: JsonMapping) -> int:
     """Return the number of a step's sample, where there are several."""
     sample = body.get("sample")
     return int(sample[1]) if isinstance(sample, list) else 0

@@ -7,11 +7,10 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from pydantic import AwareDatetime, Field
 
@@ -19,7 +18,7 @@ from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, Value
 from aeon.files.inputs.stored import remove_stored
 from aeon.files.text import load_json, lock_file, open_linked_file, read_linked_file
 from aeon.interaction.desk import Desk
@@ -125,8 +124,8 @@ def _read(directory: Path) -> Listed:
 
 def _make_listed(
     directory: Path,
-    result: Mapping[str, Any],
-    origin: Mapping[str, Any],
+    result: JsonMapping,
+    origin: JsonMapping,
     *,
     began: datetime,
     size: int,
@@ -158,17 +157,17 @@ def _count_open_questions(directory: Path) -> int:
     return 0
 
 
-def _mapping(value: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _mapping(value: JsonMapping | None) -> JsonMapping:
     return value or {}
 
 
-def _read_end(directory: Path, result: Mapping[str, Any]) -> str:
+def _read_end(directory: Path, result: JsonMapping) -> str:
     is_known = result.get("format") == RunResult.model_fields["format"].default
     reason = str(result.get("termination_reason") or "") if is_known else ""
     return reason or end_without_result(directory)
 
 
-def _scores(result: Mapping[str, Any]) -> dict[str, float]:
+def _scores(result: JsonMapping) -> dict[str, float]:
     given = result.get("scores") or {}
     scores = {name: given.get(f"{name}_score") for name in SCORE_CODES}
     return {name: score for name, score in scores.items() if score is not None}
@@ -181,7 +180,7 @@ def _size(path: Path) -> int:
     return 0
 
 
-def read_document(path: Path) -> Mapping[str, Any]:
+def read_document(path: Path) -> JsonMapping:
     """Return the object in a JSON file; empty when there is none that can be read."""
     with suppress(OSError, ValueError):
         document = load_json(read_linked_file(path))

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pydantic
 
 from aeon.config.origin import FILE as ORIGIN
 from aeon.domain.errors import AeonError
+from aeon.domain.values import JsonMapping
 from aeon.files.text import encode_json, hold
 from aeon.observability.artefacts import HISTORY, RESULT, as_artefact_error, replace_file
 from aeon.report.runs import read_document
@@ -34,7 +34,7 @@ class JobStatus:
     record: JobRecord
     state: JobState
     run: Path | None = None
-    result: Mapping[str, Any] = field(default_factory=dict)
+    result: JsonMapping = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast, get_type_hints, overload
 
@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.tools.registry import Tool
 
 _UNNAMED = {
@@ -34,7 +35,7 @@ class ToolOptions(TypedDict, total=False):
 
     name: str
     description: str
-    examples: Sequence[Mapping[str, Any]]
+    examples: Sequence[JsonMapping]
     side_effects: bool
     pure: bool
     timeout_seconds: float | None
@@ -76,7 +77,7 @@ def tool(
     return make if function is None else make(function)
 
 
-def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def _check_hints(function: Callable[..., Any], name: str) -> JsonObject:
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -95,11 +96,11 @@ def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 def _invocation(
     function: Callable[..., Any], returned: Any, is_async: bool
-) -> Callable[[Mapping[str, Any]], Any]:
+) -> Callable[[JsonMapping], Any]:
     call = validate_call(function)
     result = TypeAdapter(returned)
 
-    def invoke(arguments: Mapping[str, Any]) -> Any:
+    def invoke(arguments: JsonMapping) -> Any:
         if is_async:
             import asyncio  # slow to load, and only for such a tool
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from aeon.domain.checks import ToolErrorKind, ToolResult
 from aeon.domain.errors import ArtefactError, PersonAwaited
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.files.text import TOO_DEEP, is_too_deep
 from aeon.schema.validators import FieldError, find_errors
@@ -29,7 +30,7 @@ from aeon.tools.settings import Approval, ToolSettings
 
 _SHOWN_VIOLATIONS = 5
 
-Outcome = dict[str, Any]
+Outcome = JsonObject
 """The fields of a ToolResult that the call itself determines."""
 
 
@@ -109,14 +110,14 @@ class ToolInvoker:
             {**outcome, "tool": name, "arguments": given, "seconds": seconds}
         )
 
-    def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
+    def _begin(self, tool: Tool, given: JsonMapping) -> None:
         """Do nothing; a subclass records here that a call is about to start."""
 
-    def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:  # noqa: ARG002
+    def _was_begun(self, tool: Tool, given: JsonMapping) -> bool:  # noqa: ARG002
         """Return whether this very call was under way in an earlier run that was cut off."""
         return False
 
-    def _find_refusal(self, tool: Tool, given: Mapping[str, Any]) -> str | None:
+    def _find_refusal(self, tool: Tool, given: JsonMapping) -> str | None:
         policy = self.approval(tool.name)
         if policy == "always":
             return None
@@ -143,20 +144,20 @@ class ToolInvoker:
 
 def read_arguments(
     entry: RegisteredTool | None, arguments: object
-) -> tuple[dict[str, Any], list[FieldError]]:
+) -> tuple[JsonObject, list[FieldError]]:
     """Return the arguments as JSON values, empty if they are not JSON, and their violations of the
     input schema."""
     if not isinstance(arguments, Mapping):
         return {}, [FieldError("", f"arguments are an object, not {type(arguments).__name__}")]
     try:
-        given: dict[str, Any] = _copy_json(dict(arguments))[0]
+        given: JsonObject = _copy_json(dict(arguments))[0]
     except (TypeError, ValueError, RecursionError) as error:
         return {}, [FieldError("", f"arguments must be values that JSON has: {error}")]
     return given, [] if entry is None else find_errors(entry.input, given)
 
 
 def _call_in_thread(
-    entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float
+    entry: RegisteredTool, given: JsonObject, limit: int, seconds: float
 ) -> Outcome:
     done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
     context = copy_context()
@@ -174,7 +175,7 @@ def _call_in_thread(
         return _failure("raised", _describe_error(error))
 
 
-def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Outcome:
+def _call(entry: RegisteredTool, arguments: JsonMapping, limit: int) -> Outcome:
     is_returned = False
     try:
         with redirect_prints_to_stderr():

@@ -12,6 +12,7 @@ from typing import Any
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.plan import PlanStep
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.examples import NoExample, make_example
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
 from aeon.tools.settings import MOST_TIMEOUT_SECONDS, Approval
@@ -28,18 +29,18 @@ class Tool:
 
     name: str
     description: str
-    input_schema: Mapping[str, Any]
-    output_schema: Mapping[str, Any]
-    invoke: Callable[[Mapping[str, Any]], Any] = field(repr=False)
-    examples: Sequence[Mapping[str, Any]] = ()
+    input_schema: JsonMapping
+    output_schema: JsonMapping
+    invoke: Callable[[JsonMapping], Any] = field(repr=False)
+    examples: Sequence[JsonMapping] = ()
     timeout_seconds: float | None = None
     max_output_characters: int | None = None
     side_effects: bool = False
     pure: bool = False
     approval: Approval = "always"
-    again: Callable[[Mapping[str, Any]], Any] | None = field(default=None, repr=False)
+    again: Callable[[JsonMapping], Any] | None = field(default=None, repr=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Describe the tool for prompts."""
         described = {
             "name": self.name,
@@ -127,7 +128,7 @@ class ToolRegistry:
         """Return all names, in order of registration."""
         return tuple(tool.name for tool in self.list())
 
-    def describe(self) -> Sequence[dict[str, Any]]:
+    def describe(self) -> Sequence[JsonObject]:
         """Describe all tools for prompts."""
         return [tool.describe() for tool in self.list()]
 
@@ -184,7 +185,7 @@ class ApprovalRequest:
     executed."""
 
     tool: Tool
-    arguments: Mapping[str, Any]
+    arguments: JsonMapping
     step: PlanStep | None = None
     repeated: bool = False
 

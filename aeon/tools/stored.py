@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from pydantic import ValidationError as PydanticError
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import StopRequested, StoreFailed
 from aeon.domain.request import current_site
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.store.models import CallPath, Kind, StoreRequest
 from aeon.store.session import Session
 from aeon.tools.invoke import ToolInvoker, read_arguments
@@ -44,7 +44,7 @@ class StoredInvoker(ToolInvoker):
             return super().invoke(name, arguments)
         made: list[ToolResult] = []
 
-        def call() -> dict[str, Any]:
+        def call() -> JsonObject:
             repeated = tool is not None and self._was_begun(tool, given)
             result = super(StoredInvoker, self).invoke(name, given)
             made.append(result.model_copy(update={"repeated": repeated}) if repeated else result)
@@ -69,16 +69,16 @@ class StoredInvoker(ToolInvoker):
         so that `store.match=order` matches answers in a fixed order."""
         return self._session.replays or super().must_be_alone(name)
 
-    def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
+    def _begin(self, tool: Tool, given: JsonMapping) -> None:
         if self.may_have_effects(tool.name):
             self._session.begin(_request_of("begun", tool.name, given))
 
-    def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:
+    def _was_begun(self, tool: Tool, given: JsonMapping) -> bool:
         begun = _request_of("begun", tool.name, given)
         return self.may_have_effects(tool.name) and self._session.find_begun(begun) is not None
 
 
-def _request_of(kind: Kind, name: str, given: Mapping[str, Any]) -> StoreRequest:
+def _request_of(kind: Kind, name: str, given: JsonMapping) -> StoreRequest:
     site = current_site()
     path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
     return StoreRequest(kind=kind, path=path, body={"name": name, "arguments": dict(given)})

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import ConfigError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
 from aeon.domain.result import RunResult
+from aeon.domain.values import JsonObject
 from aeon.llm.dialects.dialect import schema_in_words, with_system_text
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class ModelAdapter:
     async def _generate(self, messages: Sequence[Message], request: LLMRequest) -> ModelOutput:
         from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-        kinds: dict[str, Any] = {
+        kinds: JsonObject = {
             "system": ChatMessageSystem,
             "user": ChatMessageUser,
             "assistant": ChatMessageAssistant,

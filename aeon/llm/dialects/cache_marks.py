@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.settings import CacheMarks
 
 MOST_MARKS = 4
@@ -18,7 +18,7 @@ LEAST_BYTES = 3 * 1024
 """Neither provider caches fewer than 1,024 tokens, which is at least 3 bytes each in most texts. A
 mark that comes too early costs nothing."""
 _MOST_REMEMBERED = 10_000
-_FIELDS: Mapping[CacheMarks, Mapping[str, Any]] = {
+_FIELDS: Mapping[CacheMarks, JsonMapping] = {
     "openai": {"prompt_cache_breakpoint": {"mode": "explicit"}},
     "anthropic": {"cache_control": {"type": "ephemeral"}},
 }
@@ -42,7 +42,7 @@ class MarkedPrefixes:
         self._lock = threading.Lock()
 
     def mark(
-        self, messages: Sequence[Mapping[str, Any]], part_ends: Sequence[Sequence[int]], kind: str
+        self, messages: Sequence[JsonMapping], part_ends: Sequence[Sequence[int]], kind: str
     ) -> dict[int, list[int]]:
         """Choose where to mark a prompt and remember the marks. `part_ends` are the ends of parts
         in each message; `kind` names what the provider puts before the prompt, such as the answer's
@@ -70,7 +70,7 @@ class MarkedPrefixes:
 
 
 def _find_places(
-    messages: Sequence[Mapping[str, Any]], part_ends: Sequence[Sequence[int]], kind: str
+    messages: Sequence[JsonMapping], part_ends: Sequence[Sequence[int]], kind: str
 ) -> Iterator[_PrefixEnd]:
     """Yield the ends of parts that follow enough text to be cached, including the system message's
     end."""
@@ -90,12 +90,12 @@ def _find_places(
                 yield _PrefixEnd(index, end, digest.digest())
 
 
-def write_content(text: str, ends: Sequence[int], marks: CacheMarks) -> list[dict[str, Any]]:
+def write_content(text: str, ends: Sequence[int], marks: CacheMarks) -> list[JsonObject]:
     """Write a message's text as content parts, each marked at its end except the last."""
     # Servers refuse a part of only white space.
     has_rest = bool(text[ends[-1] :].strip())
     borders = (0, *ends) if has_rest else (0, *ends[:-1], len(text))
-    parts: list[dict[str, Any]] = [
+    parts: list[JsonObject] = [
         {"type": "text", "text": text[start:end], **_FIELDS[marks]}
         for start, end in pairwise(borders)
     ]

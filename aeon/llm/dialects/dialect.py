@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from aeon.domain.request import CallName, FunctionCalling, LLMRequest, Message
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
 from aeon.llm.dialects.file_parts import write_files
 from aeon.llm.dialects.functions import (
@@ -112,11 +113,11 @@ class Wire:
         is_sent = self.token_parameter(dialect) not in dialect.without
         return self._given.max_tokens if is_sent else None
 
-    def parameters(self, dialect: Dialect) -> dict[str, Any]:
+    def parameters(self, dialect: Dialect) -> JsonObject:
         """Return the generation parameters by the names they are sent under, without those that are
         not set."""
         given = self._given
-        named: dict[str, Any] = {
+        named: JsonObject = {
             "temperature": given.temperature,
             self.token_parameter(dialect): given.max_tokens,
             "reasoning_effort": given.effort,
@@ -143,7 +144,7 @@ class Wire:
         self,
         dialect: Dialect,
         prefixes: MarkedPrefixes | None = None,
-        kept: Sequence[Mapping[str, Any]] = (),
+        kept: Sequence[JsonMapping] = (),
     ) -> bytes:
         """Write the request's body. `prefixes` are the marked prefixes sent to this server; `kept`
         are the items of earlier answers in the same call. Raises UnicodeEncodeError for text that
@@ -155,7 +156,7 @@ class Wire:
             # The system message is the same for many requests, so there the schema stays in
             # providers' prefix caches.
             messages = with_system_text(messages, schema_in_words(request))
-        body: dict[str, Any] = {
+        body: JsonObject = {
             "model": self.model,
             "messages": self._write_messages(
                 request, messages, dialect, prefixes or MarkedPrefixes()
@@ -182,8 +183,8 @@ class Wire:
         return self.body(replace(dialect, without=dialect.without | {CACHE_MARKS}))
 
     def _to_responses(
-        self, chat: Mapping[str, Any], dialect: Dialect, kept: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+        self, chat: JsonMapping, dialect: Dialect, kept: Sequence[JsonMapping]
+    ) -> JsonObject:
         keeps_items = REASONING_ITEMS not in dialect.without
         body = to_responses(chat, kept if keeps_items else ())
         if keeps_items and may_reason(self._rule):
@@ -200,8 +201,8 @@ class Wire:
         messages: Sequence[Message],
         dialect: Dialect,
         prefixes: MarkedPrefixes,
-    ) -> list[dict[str, Any]]:
-        written: list[dict[str, Any]] = [
+    ) -> list[JsonObject]:
+        written: list[JsonObject] = [
             {"role": message.role, "content": message.content} for message in messages
         ]
         functions = self.functions(dialect)
@@ -215,7 +216,7 @@ class Wire:
 
     def _mark(
         self,
-        written: list[dict[str, Any]],
+        written: list[JsonObject],
         request: LLMRequest,
         messages: Sequence[Message],
         dialect: Dialect,
@@ -248,7 +249,7 @@ def _is_asked_once(request: LLMRequest) -> bool:
 
 
 @once_per_schema
-def _schema_digests(schema: Mapping[str, Any]) -> dict[bool, str]:
+def _schema_digests(schema: JsonMapping) -> dict[bool, str]:
     texts = {
         strict: f"{strict} {json.dumps(schema)}".encode("utf-8", "replace")
         for strict in (True, False)

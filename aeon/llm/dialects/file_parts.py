@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aeon.domain.request import InputFile
+from aeon.domain.values import JsonMapping, JsonObject
 
 
-def write_files(
-    files: Sequence[InputFile], content: str | list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def write_files(files: Sequence[InputFile], content: str | list[JsonObject]) -> list[JsonObject]:
     """Return a chat message's content with its files, each after a line that names it. Files come
     before the text, so that requests about the same files share a prefix."""
-    parts: list[dict[str, Any]] = []
+    parts: list[JsonObject] = []
     for file in files:
         parts.append({"type": "text", "text": f"Input {file.name} {file.text}:"})
         parts.append(_write_file(file))
@@ -21,7 +19,7 @@ def write_files(
     return [*parts, *text]
 
 
-def _write_file(file: InputFile) -> dict[str, Any]:
+def _write_file(file: InputFile) -> JsonObject:
     if file.form == "audio":
         return {"type": "input_audio", "input_audio": {"data": file.base64, "format": "wav"}}
     address = f"data:{file.media_type};base64,{file.base64}"
@@ -30,7 +28,7 @@ def _write_file(file: InputFile) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": f"{file.name}.pdf", "file_data": address}}
 
 
-def to_input_part(part: Mapping[str, Any]) -> dict[str, Any]:
+def to_input_part(part: JsonMapping) -> JsonObject:
     """Convert a chat message part to one of the Responses API."""
     if part["type"] == "image_url":
         return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}

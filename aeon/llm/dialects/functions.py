@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from aeon.domain.request import FunctionCalling, LLMRequest, ToolTurn
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.extract import ExtractError, read_json
 from aeon.schema.json_schema import strip_header
 
@@ -32,7 +32,7 @@ def use_functions(request: LLMRequest, form: FunctionCalling) -> LLMRequest:
     )
 
 
-def write_tools(form: FunctionCalling | None) -> dict[str, Any]:
+def write_tools(form: FunctionCalling | None) -> JsonObject:
     """Write the parameters that offer the tools, if any; in the last round, no calls are allowed."""
     if form is None:
         return {}
@@ -56,13 +56,13 @@ def write_tools(form: FunctionCalling | None) -> dict[str, Any]:
     return {FUNCTIONS: functions, **choice}
 
 
-def _describe(tool: Mapping[str, Any]) -> str:
+def _describe(tool: JsonMapping) -> str:
     examples = [json.dumps(each, ensure_ascii=False) for each in tool.get("examples", ())]
     shown = f"\nExamples of arguments: {', '.join(examples)}" if examples else ""
     return f"{tool['description']}{shown}"
 
 
-def _name_functions(tools: Sequence[Mapping[str, Any]]) -> list[str]:
+def _name_functions(tools: Sequence[JsonMapping]) -> list[str]:
     """Return names that servers allow (no dots): each tool's own name or a similar one."""
     names: list[str] = []
     for tool in tools:
@@ -73,7 +73,7 @@ def _name_functions(tools: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
-def write_turns(form: FunctionCalling) -> Iterator[dict[str, Any]]:
+def write_turns(form: FunctionCalling) -> Iterator[JsonObject]:
     """Yield the messages of the rounds so far."""
     tools = form.conversation.tools
     written = {
@@ -92,7 +92,7 @@ def write_turns(form: FunctionCalling) -> Iterator[dict[str, Any]]:
 
 
 def find_ends_of_turns(
-    messages: Sequence[Mapping[str, Any]], *, is_over: bool
+    messages: Sequence[JsonMapping], *, is_over: bool
 ) -> Iterator[tuple[int, ...]]:
     """Yield, for each message, where a part ends that the next round's prompt starts with too:
     after the results of each round. `is_over` means that no round follows the last one."""
@@ -105,7 +105,7 @@ def find_ends_of_turns(
 
 def _write_calls(
     turn: ToolTurn, ids: Sequence[str], written: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     for call, call_id in zip(turn.calls, ids, strict=True):
         name = written.get(call.tool, _UNUSUAL.sub("_", call.tool)[:64])
         # Servers parse the arguments and refuse invalid JSON.
@@ -115,7 +115,7 @@ def _write_calls(
         yield {**extra, "id": call_id, "type": "function", "function": function}
 
 
-def read_calls(message: Mapping[str, Any], request: LLMRequest) -> str:
+def read_calls(message: JsonMapping, request: LLMRequest) -> str:
     """Return the calls of a message as the text of a round; empty if the request offers no tools or
     the message has no calls. A call named after the request is ignored: some servers wrap their
     answer in one."""
@@ -131,12 +131,12 @@ def read_calls(message: Mapping[str, Any], request: LLMRequest) -> str:
     )
 
 
-def _list_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_calls(message: JsonMapping) -> list[JsonObject]:
     calls = [each for each in message.get("tool_calls") or () if isinstance(each, dict)]
     return [call for call in calls if isinstance(call.get("function"), dict)]
 
 
-def _read_call(call: Mapping[str, Any], original: Mapping[str, str]) -> dict[str, Any]:
+def _read_call(call: JsonMapping, original: Mapping[str, str]) -> JsonObject:
     function = call["function"]
     name = str(function.get("name") or "")
     arguments = function.get("arguments")
@@ -145,7 +145,7 @@ def _read_call(call: Mapping[str, Any], original: Mapping[str, str]) -> dict[str
     return {"tool": original.get(name, name), "arguments": text, **extra}
 
 
-def _select(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _select(given: JsonMapping, names: Sequence[str]) -> JsonObject:
     return {name: given[name] for name in names if given.get(name)}
 
 

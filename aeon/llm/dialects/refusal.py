@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from aeon.domain.values import JsonMapping
 
 Meaning = Literal["credit", "filter", "context", "key", "model"]
 """The credit is used up, the prompt filtered or too long for the model, the key refused, or the
@@ -160,7 +162,7 @@ def read_refusal(status_code: int, body: object) -> Refusal:
     )
 
 
-def _find_error_object(body: object) -> Mapping[str, Any]:
+def _find_error_object(body: object) -> JsonMapping:
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
@@ -172,12 +174,12 @@ def _find_error_object(body: object) -> Mapping[str, Any]:
     return {"message": text, "code": text if is_code else None}
 
 
-def _find_message(error: Mapping[str, Any]) -> str:
+def _find_message(error: JsonMapping) -> str:
     given = error.get("message") or error.get("detail") or error
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
 
 
-def _find_named(error: Mapping[str, Any]) -> frozenset[str]:
+def _find_named(error: JsonMapping) -> frozenset[str]:
     """Return OpenAI's `param` and the parameters of a validation error: [{"loc": ["body",
     "temperature"], ...}]."""
     named = [error.get("param")]

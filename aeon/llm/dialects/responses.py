@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.dialects.file_parts import to_input_part
 from aeon.llm.dialects.refusal import Refusal
 
@@ -30,7 +30,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _OF_REASONING_ITEMS = re.compile(r"(?i)encrypted.content|'include'|\brs_\w+")
 
 
-def to_responses(body: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def to_responses(body: JsonMapping, kept: Sequence[JsonMapping]) -> JsonObject:
     """Convert a chat request's body for the Responses API. `kept` are the items of earlier answers
     that the request continues; they go before its last message."""
     *first, last = [item for message in body["messages"] for item in _to_items(message)]
@@ -43,14 +43,14 @@ def to_responses(body: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> 
     }
 
 
-def _write_format(form: Mapping[str, Any] | None) -> dict[str, Any]:
+def _write_format(form: JsonMapping | None) -> JsonObject:
     if form is None:
         return {}
     return {"text": {"format": {"type": form["type"], **form.get("json_schema", {})}}}
 
 
-def _write_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _write_parameters(body: JsonMapping) -> JsonObject:
+    made: JsonObject = {}
     if effort := body.get("reasoning_effort"):
         made["reasoning"] = {"effort": effort}
     if limits := [body[name] for name in _LIMITS if name in body]:
@@ -63,12 +63,12 @@ def _write_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def ask_for_reasoning(body: dict[str, Any]) -> None:
+def ask_for_reasoning(body: JsonObject) -> None:
     """Request reasoning in a form that a later request can include."""
     body["include"] = [_ENCRYPTED]
 
 
-def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _to_items(message: JsonMapping) -> Iterator[JsonObject]:
     content = message["content"]
     if isinstance(content, list):
         content = [to_input_part(part) for part in content]

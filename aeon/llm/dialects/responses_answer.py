@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from aeon.domain.values import JsonMapping, JsonObject
 
 _FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
@@ -31,7 +33,7 @@ def to_completion(body: bytes) -> bytes:
         return body
 
 
-def _make_completion(response: Mapping[str, Any]) -> dict[str, Any]:
+def _make_completion(response: JsonMapping) -> JsonObject:
     status = response.get("status")
     if response.get("error") or status not in ("completed", "incomplete", None):
         return {"error": _describe_error(response)}
@@ -45,7 +47,7 @@ def _make_completion(response: Mapping[str, Any]) -> dict[str, Any]:
     return {**named, "choices": [choice], "usage": _make_usage(response.get("usage"))}
 
 
-def find_reasoning_items(body: bytes) -> list[dict[str, Any]]:
+def find_reasoning_items(body: bytes) -> list[JsonObject]:
     """Return a response's reasoning and the answer that follows it, to send back with a request
     that continues from there; empty if there is no reasoning that another request can include."""
     response = _read_response(body)
@@ -56,7 +58,7 @@ def find_reasoning_items(body: bytes) -> list[dict[str, Any]]:
     return _list_items(response, "reasoning", "message") if can_be_sent_back else []
 
 
-def _list_items(response: Mapping[str, Any], *kinds: str) -> list[dict[str, Any]]:
+def _list_items(response: JsonMapping, *kinds: str) -> list[JsonObject]:
     return [item for item in response["output"] if item.get("type") in kinds]
 
 
@@ -79,12 +81,12 @@ def assemble_response(events: Iterable[Any], tell: Callable[[str], None]) -> byt
     return b'{"object":"response"'
 
 
-def _make_failed(event: Mapping[str, Any]) -> dict[str, Any]:
+def _make_failed(event: JsonMapping) -> JsonObject:
     error = {name: event.get(name) for name in ("code", "message")}
     return {"object": "response", "output": [], "error": error}
 
 
-def _read_response(body: bytes) -> dict[str, Any] | None:
+def _read_response(body: bytes) -> JsonObject | None:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -97,7 +99,7 @@ def _is_output(output: object) -> bool:
     return isinstance(output, list) and all(isinstance(item, dict) for item in output)
 
 
-def _describe_error(response: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_error(response: JsonMapping) -> JsonObject:
     given = response.get("error")
     error = given if isinstance(given, dict) else {}
     message = error.get("message") or f"the response is {response.get('status')}"
@@ -105,7 +107,7 @@ def _describe_error(response: Mapping[str, Any]) -> dict[str, Any]:
     return {"message": message, "code": _CODES.get(code, code)}
 
 
-def _make_message(response: Mapping[str, Any]) -> dict[str, Any]:
+def _make_message(response: JsonMapping) -> JsonObject:
     parts = _select_parts(response)
     thoughts = _list_items(response, "reasoning")
     calls = _list_items(response, "function_call")
@@ -118,18 +120,18 @@ def _make_message(response: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _select_call(item: Mapping[str, Any]) -> dict[str, Any]:
+def _select_call(item: JsonMapping) -> JsonObject:
     return {name: item.get(name) for name in ("name", "arguments")}
 
 
-def _can_be_sent_back(thoughts: Sequence[Mapping[str, Any]], response: Mapping[str, Any]) -> bool:
+def _can_be_sent_back(thoughts: Sequence[JsonMapping], response: JsonMapping) -> bool:
     """Whether another request can include this reasoning: the server stores it, or it is encrypted
     and complete."""
     is_whole = all(each.get("encrypted_content") for each in thoughts)
     return bool(thoughts) and (is_whole or bool(response.get("background")))
 
 
-def _select_parts(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _select_parts(response: JsonMapping) -> list[JsonMapping]:
     """Return the parts of the final answer; a model may describe what it is doing in messages
     before it."""
     messages = _list_items(response, "message")
@@ -138,11 +140,11 @@ def _select_parts(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for content in contents if isinstance(content, list) for part in content]
 
 
-def _join(parts: Iterable[Mapping[str, Any]], kind: str, name: str) -> str:
+def _join(parts: Iterable[JsonMapping], kind: str, name: str) -> str:
     return "".join(str(part.get(name) or "") for part in parts if part.get("type") == kind)
 
 
-def _make_usage(usage: object) -> dict[str, Any] | None:
+def _make_usage(usage: object) -> JsonObject | None:
     if not isinstance(usage, dict):
         return None
     return {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import resolve
 
 # Bounds above these nest the grammar as deep as they are long, in a recursive parser.
@@ -45,14 +46,14 @@ class NotExpressible(Exception):
     """A schema that no grammar can express."""
 
 
-def closest_grammar(schema: Mapping[str, Any]) -> str:
+def closest_grammar(schema: JsonMapping) -> str:
     """Return the grammar of a schema, or that of any JSON object if the schema has none."""
     from llama_cpp.llama_grammar import JSON_GBNF, RESERVED_NAMES, SchemaConverter
 
     class Converter(SchemaConverter):  # type: ignore[misc] # untyped where the extra is not installed
         """With literals escaped whole, values as JSON writes them, and the ranges of `_NUMBERS`."""
 
-        def visit(self, schema: dict[str, Any], name: str) -> str:
+        def visit(self, schema: JsonObject, name: str) -> str:
             rule = _NUMBERS.get((schema.get("type"), schema.get("minimum"), schema.get("maximum")))
             if rule is None:
                 return str(super().visit(schema, name))
@@ -84,8 +85,8 @@ def closest_grammar(schema: Mapping[str, Any]) -> str:
 
 
 def expressible(
-    part: Any, document: Mapping[str, Any], open_references: tuple[str, ...] = ()
-) -> dict[str, Any]:
+    part: Any, document: JsonMapping, open_references: tuple[str, ...] = ()
+) -> JsonObject:
     """Return a part of a schema in a form that the converter reads correctly, without what a
     grammar cannot express. Raises NotExpressible for a part that refers to itself or uses `allOf`.
     """
@@ -115,8 +116,8 @@ def _require_expressible(part: object) -> None:
 
 
 def _expressible_target(
-    reference: str, document: Mapping[str, Any], open_references: tuple[str, ...]
-) -> dict[str, Any]:
+    reference: str, document: JsonMapping, open_references: tuple[str, ...]
+) -> JsonObject:
     target = resolve(document, reference)
     if reference in open_references or target is None:
         raise NotExpressible(reference)
@@ -127,7 +128,7 @@ def _is_held(name: str, value: Any) -> bool:
     return name in _KEPT or (name in _BOUNDS and bool(value <= _BOUNDS[name]))
 
 
-def _keyword(name: str, value: Any, rewrite: Callable[[Any], dict[str, Any]]) -> Any:
+def _keyword(name: str, value: Any, rewrite: Callable[[Any], JsonObject]) -> Any:
     if name == "properties":
         return {key: rewrite(inner) for key, inner in value.items()}
     if name in _FORMS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from jinja2 import TemplateError
 
 from aeon.domain.errors import ProviderError, RequestRefused
 from aeon.domain.request import LLMRequest, Message
+from aeon.domain.values import JsonMapping
 from aeon.llm.local.grammar import closest_grammar
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class LocalModel:
         """Free the memory."""
         self._llama.close()
 
-    def _grammar(self, schema: Mapping[str, Any]) -> LlamaGrammar:
+    def _grammar(self, schema: JsonMapping) -> LlamaGrammar:
         from llama_cpp.llama_grammar import JSON_GBNF, LlamaGrammar
 
         key = json.dumps(schema)

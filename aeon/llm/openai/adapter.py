@@ -6,10 +6,11 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.dialects.asking import AttemptResult, ask
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.function_trial import prove_functions
@@ -114,7 +115,7 @@ class OpenAIAdapter:
             for finding in server.findings(only_new=True)
         )
 
-    def beliefs(self) -> dict[str, Any]:
+    def beliefs(self) -> JsonObject:
         """Return what is known of the server, for `learn` in a later process; the address itself is
         not included."""
         believed = {
@@ -125,7 +126,7 @@ class OpenAIAdapter:
         values = {model: beliefs.model_dump(mode="json") for model, beliefs in believed.items()}
         return {self._digest: values} if values else {}
 
-    def learn(self, beliefs: Mapping[str, Any]) -> None:
+    def learn(self, beliefs: JsonMapping) -> None:
         """Adopt what another process found out about this server. Raises ValueError if it cannot be
         read."""
         for model, values in dict(beliefs.get(self._digest) or {}).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -21,6 +21,7 @@ from aeon.domain.errors import (
     Truncated,
 )
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.dialects.functions import are_whole, read_calls
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.extract import ExtractError, read_bare, text_of
@@ -49,10 +50,10 @@ _STREAM_BEGINS = (b"data:", b"event:", b":")
 
 
 class _AnswerMessage(BaseModel):
-    content: str | list[Any] | dict[str, Any] | None = None
+    content: str | list[Any] | JsonObject | None = None
     refusal: str | None = None
     tool_calls: list[Any] | None = None
-    function_call: dict[str, Any] | None = None
+    function_call: JsonObject | None = None
     reasoning_content: Any = None
     reasoning: Any = None
     reasoning_details: Any = None
@@ -267,8 +268,8 @@ def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
 
     A stream that ends early or has an unreadable chunk results in an incomplete document.
     """
-    whole: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant", "content": None}
+    whole: JsonObject = {}
+    message: JsonObject = {"role": "assistant", "content": None}
     reason: str | None = None
     try:
         for chunk in chunks:
@@ -284,7 +285,7 @@ def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
 
 
 def _add_choice(
-    message: dict[str, Any], choice: Mapping[str, Any], tell: Callable[[str], None]
+    message: JsonObject, choice: JsonMapping, tell: Callable[[str], None]
 ) -> str | None:
     """Add a chunk's part of the first choice to its message, and return its finish reason."""
     if choice.get("index"):
@@ -293,7 +294,7 @@ def _add_choice(
     return choice.get("finish_reason")
 
 
-def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+def _add_to(message: JsonObject, delta: JsonMapping, tell: Callable[[str], None]) -> None:
     if text := delta.get("content"):
         tell(text)
     for name in ("content", "refusal", "reasoning_content", "reasoning"):
@@ -303,7 +304,7 @@ def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[s
         _add_call(message.setdefault("tool_calls", []), part)
 
 
-def _add_call(calls: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
+def _add_call(calls: list[JsonObject], part: JsonMapping) -> None:
     function = part.get("function") or {}
     name = function.get("name") or ""
     arguments = function.get("arguments") or ""

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import httpx2
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, OpenAI, Timeout
@@ -16,6 +15,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from aeon.domain.errors import StopRequested
 from aeon.domain.request import LLMRequest, Usage
+from aeon.domain.values import JsonObject
 from aeon.llm.openai.client import ends_at, response_of
 from aeon.llm.openai.connection import ConnectionClosed
 from aeon.llm.openai.endpoint import Response
@@ -149,14 +149,14 @@ def _cancel(sdk: OpenAI, response_id: str) -> None:
         sdk.responses.with_raw_response.cancel(response_id, **_options())
 
 
-def _options() -> dict[str, Any]:
+def _options() -> JsonObject:
     return {
         "extra_headers": dict(CALL_HEADERS.get()) or None,
         "timeout": Timeout(_REQUEST_SECONDS),
     }
 
 
-def _read(response: Response) -> dict[str, Any]:
+def _read(response: Response) -> JsonObject:
     try:
         document = json.loads(response.body)
     except (ValueError, RecursionError):

@@ -31,7 +31,7 @@ from openai import (
     __version__,
 )
 
-from aeon.domain.values import LOOPBACK, is_loopback_name
+from aeon.domain.values import LOOPBACK, JsonObject, is_loopback_name
 from aeon.llm.dialects.responses_answer import assemble_response
 from aeon.llm.openai.answer import assemble, is_stream
 from aeon.llm.openai.endpoint import Endpoint, Response
@@ -409,7 +409,7 @@ class _Azure(_OwnHeaders, AzureOpenAI):
 def make_sdk(endpoint: Endpoint, http: httpx2.Client) -> OpenAI:
     """Create the SDK client for a server: Azure's if `provider.api_version` is set."""
     token = load_token_provider(endpoint)
-    shared: dict[str, Any] = {
+    shared: JsonObject = {
         "default_query": endpoint.query,
         "timeout": endpoint.settings.timeout_seconds,
         "max_retries": 0,
@@ -455,7 +455,7 @@ class Client:
         )
         self.sdk = make_sdk(endpoint, self._http)
         self._endpoint = endpoint
-        self._headers: dict[str, Any] = _NO_TELEMETRY
+        self._headers: JsonObject = _NO_TELEMETRY
         self._hangups = 0
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from hashlib import sha256
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from aeon.domain import errors
 from aeon.domain.errors import LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Message, Parameters
+from aeon.domain.values import JsonObject
 from aeon.llm.protocols import BatchingAdapter, LearningAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.retry import sleep_until_stopped
@@ -62,7 +62,7 @@ class Stored:
         """Answer one request."""
         fresh: list[LLMResponse | LLMError] = []
 
-        def ask() -> dict[str, Any]:
+        def ask() -> JsonObject:
             try:
                 fresh.append(self._inner.complete(request))
             except LLMError as error:
@@ -110,7 +110,7 @@ class Stored:
         }
         return StoreRequest(kind="model", path=path, body=body)
 
-    def _make_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
+    def _make_response(self, answer: JsonObject, request: LLMRequest) -> LLMResponse:
         try:
             for adapter in self._learners:
                 adapter.learn(answer.get(FOUND_OUT) or {})
@@ -172,7 +172,7 @@ class Absent:
         )
 
 
-def select_shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
+def select_shaping_settings(provider: ProviderSettings) -> JsonObject:
     """Return the provider's other settings that affect its answers. Raises StoreFailed for an
     unreadable scenario."""
     found = {name: getattr(provider, name) for name in provider.shapes_answers}
@@ -186,7 +186,7 @@ def select_shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, {})}
 
 
-def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
+def reuse_scope(answer: JsonObject) -> ReuseScope:
     """Return where a stored answer may be used: a complete text anywhere; a failure or an answer
     without text only in a replay."""
     if "error" in answer or answer.get("finish_reason") in ("length", "content_filter"):
@@ -194,7 +194,7 @@ def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
     return "anywhere" if str(answer.get("text", "")).strip() else "replay"
 
 
-def response(answer: dict[str, Any]) -> LLMResponse:
+def response(answer: JsonObject) -> LLMResponse:
     """Convert a stored answer to the adapter's response. Raises the LLMError that was stored;
     StoreFailed if it is neither."""
     try:
@@ -217,14 +217,14 @@ def response(answer: dict[str, Any]) -> LLMResponse:
     raise error
 
 
-def _describe_message(message: Message) -> dict[str, Any]:
+def _describe_message(message: Message) -> JsonObject:
     """Describe a message for the store: its files by name and digest, never by content."""
     files = [file.describe() for file in message.files]
     described = {"role": message.role, "content": message.content}
     return {**described, "files": files} if files else described
 
 
-def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
+def _record(outcome: LLMResponse | LLMError) -> JsonObject:
     usage = outcome.usage.by_name()
     if isinstance(outcome, LLMResponse):
         return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}

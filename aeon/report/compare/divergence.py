@@ -14,12 +14,13 @@ from typing import Any
 
 from aeon.domain.errors import ArtefactError
 from aeon.domain.plan import Plan
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.text import load_json, read_linked_file
 from aeon.observability.artefacts import RESULT, read_history
 from aeon.report.compare.rows import Comparison, show
 from aeon.report.record import read_events
 
-_Event = dict[str, Any]
+_Event = JsonObject
 _CLOCK = {"time", "seconds", "run_id", "response_id"}
 _MOST_FIELDS = 12
 _LONGEST_BY_WORD = 2_000
@@ -96,7 +97,7 @@ def _find_differing_fields(
     )
 
 
-def _same_hashes(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, bool]:
+def _same_hashes(first: JsonMapping, second: JsonMapping) -> dict[str, bool]:
     """Return for each hash in both results whether it is the same."""
     hashes = first.get("hashes") or {}
     others = second.get("hashes") or {}
@@ -122,7 +123,7 @@ def _answer_lines(directory: Path) -> list[str]:
     return str(_result(directory).get("answer") or "").splitlines()
 
 
-def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
+def _without_clock(event: JsonMapping) -> JsonObject:
     """Return an event without the fields that differ between runs."""
     fields = {name: value for name, value in event.items() if name not in _CLOCK}
     result = fields.get("result")
@@ -131,20 +132,20 @@ def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _leaves(value: object, path: str = "") -> dict[str, Any]:
+def _leaves(value: object, path: str = "") -> JsonObject:
     """Yield the values of an event, each with its dotted path."""
     parts: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
         parts = value.items()
     elif isinstance(value, list):
         parts = enumerate(value)
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for name, part in parts:
         found |= _leaves(part, f"{path}.{name}")
     return found or {path.lstrip("."): value}
 
 
-def _place(event: Mapping[str, Any] | None) -> str:
+def _place(event: JsonMapping | None) -> str:
     """Describe the subject of a journal's line: `call_answered, pass 1, step draft`."""
     if not event:
         return "no event: its journal ends before"
@@ -156,7 +157,7 @@ def _place(event: Mapping[str, Any] | None) -> str:
     )
 
 
-def _result(directory: Path) -> dict[str, Any]:
+def _result(directory: Path) -> JsonObject:
     with suppress(OSError, ValueError):
         return dict(load_json(read_linked_file(directory / RESULT)))
     return {}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
+from aeon.domain.values import JsonObject
 from aeon.observability.artefacts import replace_file
 from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.rows import FIGURES, SCORES, ComparedRun, Comparison, show
@@ -69,7 +69,7 @@ def json_text(comparison: Comparison, divergence: Divergence | None = None) -> s
         {**asdict(run), "directory": str(run.directory) if run.directory else None}
         for run in comparison.runs
     ]
-    whole: dict[str, Any] = {"parameters": comparison.parameters, "runs": runs}
+    whole: JsonObject = {"parameters": comparison.parameters, "runs": runs}
     if divergence is not None:
         texts = {
             name: [line.mark + "".join(text for _, text in line.parts) for line in lines]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
+from aeon.domain.values import JsonObject
 from aeon.files.text import read_linked_file
 from aeon.observability.artefacts import ANSWER, as_artefact_error, replace_file
 from aeon.report.compare import sentences
@@ -84,7 +84,7 @@ def render_comparison(
     )
 
 
-def _states(runs: Sequence[ComparedRun]) -> dict[str, Any]:
+def _states(runs: Sequence[ComparedRun]) -> JsonObject:
     simulated = [run.synthetic for run in runs if run.directory]
     return {
         "failed": any(run.error for run in runs),
@@ -95,7 +95,7 @@ def _states(runs: Sequence[ComparedRun]) -> dict[str, Any]:
     }
 
 
-def _sentences(comparison: Comparison, divergence: Divergence | None) -> dict[str, Any]:
+def _sentences(comparison: Comparison, divergence: Divergence | None) -> JsonObject:
     """Return the sentences of the page."""
     runs = comparison.runs
     return {
@@ -112,7 +112,7 @@ def _sentences(comparison: Comparison, divergence: Divergence | None) -> dict[st
     }
 
 
-def _draw_effects(comparison: Comparison) -> dict[str, Any]:
+def _draw_effects(comparison: Comparison) -> JsonObject:
     """Draw the effect of each parameter, and the bars of the table."""
     runs = comparison.runs
     drawn = effects(comparison) if len(runs) > 2 else []

@@ -20,7 +20,7 @@ from typing import Any
 from aeon.config.settings import Settings
 from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.history import GOOD_ENDS
-from aeon.domain.values import flatten
+from aeon.domain.values import JsonMapping, JsonObject, flatten
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.text import load_json, read_linked_file
@@ -85,7 +85,7 @@ class ComparedRun:
     replayed: bool = False
     figures: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(FIGURES))
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: JsonMapping = field(default_factory=dict)
     cause: str = ""
     checks: str = ""
     without: int = 0
@@ -170,7 +170,7 @@ def _read(directory: Path, name: str) -> ComparedRun:
         return ComparedRun(name=name, directory=directory, ended="unreadable", error=message)
 
 
-def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> ComparedRun:
+def _read_result(result: JsonMapping, directory: Path, name: str) -> ComparedRun:
     configuration = result["configuration"]
     error = result["error"] or {}
     parameters = {**_settings(configuration), **_describe_request(result)}
@@ -195,11 +195,11 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Compa
     return replace(run, converged=converged, cause="; ".join(_causes(run, result)))
 
 
-def _count_checks(checks: Sequence[Mapping[str, Any]]) -> str:
+def _count_checks(checks: Sequence[JsonMapping]) -> str:
     return count_passed(tuple(map(CheckOutcome.model_validate, checks))) if checks else ""
 
 
-def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
+def _causes(run: ComparedRun, result: JsonMapping) -> Iterable[str]:
     """Return what an end lacked: the error, the gaps in the last assessment, steps, tools, servers
     and reviews."""
     if run.error:
@@ -214,7 +214,7 @@ def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
     yield from dict.fromkeys(str(one["message"]) for one in result.get("degraded") or ())
 
 
-def _list_missed(result: Mapping[str, Any]) -> Iterable[str]:
+def _list_missed(result: JsonMapping) -> Iterable[str]:
     """Return the gaps in the last assessment, without the scores: they have their own columns."""
     return (str(code).replace("_", " ") for code in result.get("reason_codes") or ())
 
@@ -222,7 +222,7 @@ def _list_missed(result: Mapping[str, Any]) -> Iterable[str]:
 def _read_without_result(directory: Path, name: str) -> ComparedRun:
     """Read a run under way or killed, or a job that failed before its run began."""
     events = read_events(directory)
-    configuration = dict[str, Any]()
+    configuration = JsonObject()
     with suppress(OSError, ValueError):
         composed = read_yaml(directory / ".hydra" / "config.yaml")
         configuration = Settings.model_validate(composed).model_dump(mode="json")
@@ -242,7 +242,7 @@ def _read_without_result(directory: Path, name: str) -> ComparedRun:
     )
 
 
-def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def _figures_so_far(events: Sequence[JsonMapping]) -> dict[str, float | None]:
     """Return the figures of a run without a result, from its journal."""
     figures: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not events:
@@ -309,7 +309,7 @@ def _unquote(value: str) -> str:
     return value[1:-1].replace("\\'", "'") if quoted else value
 
 
-def _describe_request(result: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_request(result: JsonMapping) -> JsonObject:
     """Return the task and inputs of a run; long texts as the beginning of their hash."""
     hashes = result["hashes"]
     files = {name: f"#{hashes[name][:8]}" for name in ("prompts", "schemas")}
@@ -322,11 +322,11 @@ def _describe_request(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(configuration: JsonMapping) -> JsonObject:
     return {key: value for key, value in flatten(configuration) if key.split(".")[0] not in _APART}
 
 
-def _thresholds(configuration: Mapping[str, Any]) -> dict[str, float]:
+def _thresholds(configuration: JsonMapping) -> dict[str, float]:
     given = configuration.get("convergence") or {}
     thresholds = {name: _number(given.get(name)) for name in SCORES}
     return {name: value for name, value in thresholds.items() if value is not None}

@@ -4,11 +4,11 @@ passes without gain."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
+from aeon.domain.values import JsonMapping
 from aeon.report.diagnosis.finding import (
     WORDS,
     Evidence,
@@ -425,7 +425,7 @@ def find_fallback_endpoints(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _first_call_at(evidence: Evidence, site: Mapping[str, Any]) -> str:
+def _first_call_at(evidence: Evidence, site: JsonMapping) -> str:
     place = site["pass_number"], site["phase"], site["step_id"]
     keys = (
         item.key

@@ -13,6 +13,7 @@ from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
+from aeon.domain.values import JsonObject
 from aeon.observability.artefacts import replace_file
 from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.finding import name_passes
@@ -131,7 +132,7 @@ def _list_kinds(items: list[Item]) -> dict[str, None]:
     return dict.fromkeys([*(one.kind for one in items), *("failed" for one in items if one.failed)])
 
 
-def _data(record: Record, patterns: Patterns, views: list[PassView]) -> dict[str, Any]:
+def _data(record: Record, patterns: Patterns, views: list[PassView]) -> JsonObject:
     """Return the data that the page's script reads before anything is unpacked."""
     return {
         "run": record.result.run_id,
@@ -146,7 +147,7 @@ def _data(record: Record, patterns: Patterns, views: list[PassView]) -> dict[str
     }
 
 
-def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
+def _details(record: Record, patterns: Patterns) -> JsonObject:
     named = dict.fromkeys(name for one in patterns.assessed for name in one.criteria)
     return {
         "charts": _charts(patterns),
@@ -171,7 +172,7 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
     }
 
 
-def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
+def _end(record: Record, patterns: Patterns) -> JsonObject:
     result = record.result
     total = record.result.usage.total
     cost = "unknown" if total.cost is None else f"{total.cost:.4f}".rstrip("0").rstrip(".") or "0"
@@ -228,7 +229,7 @@ def _tabulate_checks(history: ExecutionHistory) -> CheckTable:
     return CheckTable(tuple(checked), rows)
 
 
-def _make_labels(record: Record, views: list[PassView], texts: TextTable) -> dict[str, Any]:
+def _make_labels(record: Record, views: list[PassView], texts: TextTable) -> JsonObject:
     """Return the content of a label for a judged answer (docs/calibrate.md): the task, its inputs,
     and the answer of each pass."""
     judged = [one for one in views if one.assessment is not None and one.assessment.evaluated]
@@ -239,7 +240,7 @@ def _make_labels(record: Record, views: list[PassView], texts: TextTable) -> dic
     }
 
 
-def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
+def _assessments(passes: list[PassView]) -> list[JsonObject]:
     """Return the scores, criteria and issues behind each verdict, for the sliders and for the
     calibration of the judge."""
     found = []

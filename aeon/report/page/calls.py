@@ -6,13 +6,13 @@ import base64
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import chain, count, pairwise
-from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.secret_forms import mask
 from aeon.report.html import without_controls
 from aeon.report.items import Item
@@ -65,7 +65,7 @@ def pack(value: object) -> str:
 
 def describe_items(
     items: Sequence[Item], critical: Sequence[Item], texts: TextTable
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Return the requests and tool calls as JSON values for the page's script; long texts are
     references into `texts`."""
     waited_for = {item.key for item in critical}
@@ -94,7 +94,7 @@ def describe_items(
     return described
 
 
-def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
+def _describe_call(call: Call, texts: TextTable) -> JsonObject:
     used = call.usage
     request = call.request or {}
     known = {
@@ -123,15 +123,15 @@ def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
     }
 
 
-def _describe_parameters(request: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_parameters(request: JsonMapping) -> JsonObject:
     parameters = dict(request.get("parameters") or {})
     if request.get("sample"):
         parameters["sample"] = request["sample"]
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _describe_tool(line: Line, texts: TextTable) -> dict[str, Any]:
-    result: Mapping[str, Any] = line["result"]
+def _describe_tool(line: Line, texts: TextTable) -> JsonObject:
+    result: JsonMapping = line["result"]
     output = (
         result["output"]
         if isinstance(result["output"], str)

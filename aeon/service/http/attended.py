@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,6 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.service.folder import JobStatus
 from aeon.service.http.errors import NO_RETRY, ApiError, describe_failure, refuse
@@ -129,7 +129,7 @@ class Comment(str):
         return f": {' '.join(self.split())}\n\n"
 
 
-def encode_event(data: Mapping[str, Any] | str, name: str = "") -> str:
+def encode_event(data: JsonMapping | str, name: str = "") -> str:
     """Encode a server-sent event."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     head = f"event: {name}\n" if name else ""
@@ -166,7 +166,7 @@ def _list_questions(status: JobStatus) -> list[str]:
     return [*asked, f"To answer: /runs/{status.record.id}/questions"]
 
 
-def describe_run(status: JobStatus) -> dict[str, Any]:
+def describe_run(status: JobStatus) -> JsonObject:
     """Describe a run in addition to its answer."""
     result = status.result
     total = (result.get("usage") or {}).get("total") or {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from aeon.domain.values import JsonObject
 from aeon.service.folder import JobStatus
 from aeon.service.http.attended import (
     Attended,
@@ -76,17 +76,17 @@ async def _stream(attended: Attended, *, with_usage: bool) -> AsyncIterator[str]
 
 
 def _encode_chunk(
-    head: dict[str, Any],
-    delta: dict[str, Any],
+    head: JsonObject,
+    delta: JsonObject,
     finish_reason: str | None = None,
-    metadata: dict[str, Any] | None = None,
+    metadata: JsonObject | None = None,
 ) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
     more = {"metadata": metadata} if metadata else {}
     return encode_event({**head, "choices": [choice], **more})
 
 
-def _describe_head(record: JobRecord, kind: str) -> dict[str, Any]:
+def _describe_head(record: JobRecord, kind: str) -> JsonObject:
     return {
         "id": f"chatcmpl-{record.id}",
         "object": kind,
@@ -104,7 +104,7 @@ def _describe_usage(status: JobStatus) -> dict[str, int]:
     }
 
 
-def _describe_metadata(status: JobStatus) -> dict[str, Any]:
+def _describe_metadata(status: JobStatus) -> JsonObject:
     given = status.record.note.get("metadata")
     return {**(given if isinstance(given, dict) else {}), **describe_run(status)}
 
@@ -123,5 +123,5 @@ async def find_model(request: Request) -> Response:
     return JSONResponse(_describe_model(name))
 
 
-def _describe_model(name: str) -> dict[str, Any]:
+def _describe_model(name: str) -> JsonObject:
     return {"id": name, "object": "model", "created": 0, "owned_by": "aeon"}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from aeon.domain.errors import AeonError, ConfigError
+from aeon.domain.values import JsonObject
 from aeon.files.secret_forms import mask
 from aeon.service.folder import UnreadableJob
 from aeon.service.jobs import JobNotFound, QueueFull
@@ -38,7 +38,7 @@ class ApiError(Exception):
         self.param = param
         self.headers = dict(headers or {})
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return the body."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         message = mask(self.message.encode()).decode()

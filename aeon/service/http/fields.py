@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aeon.domain.values import JsonMapping
 from aeon.service.http.errors import refuse
 
 _TOOLS = "tools are configured on the server"
@@ -53,7 +54,7 @@ class Fields:
     refused: Mapping[str, RefusedField]
     flags: frozenset[str]
 
-    def check(self, body: Mapping[str, Any]) -> None:
+    def check(self, body: JsonMapping) -> None:
         """Raise ApiError for a field with an unsupported request, an unknown field, and a flag that
         is not true or false. A null field counts as missing."""
         for name, value in body.items():

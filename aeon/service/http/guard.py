@@ -8,11 +8,11 @@ import binascii
 import hmac
 import ipaddress
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aeon.domain.values import JsonObject
 from aeon.service.http.errors import ApiError
 
 _READ_SECONDS = 30.0
@@ -136,7 +136,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         if is_read:
             return await receive()
         is_read = True
-        first: dict[str, Any] = {"type": "http.request", "body": body, "more_body": False}
+        first: JsonObject = {"type": "http.request", "body": body, "more_body": False}
         return first
 
     return read

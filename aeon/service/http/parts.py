@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from aeon.domain.values import JsonMapping
 from aeon.service.http.errors import ApiError, refuse
 
 _TEXT_PARTS = ("text", "input_text", "output_text")
@@ -52,7 +52,7 @@ def read_content(content: Any, where: str, files: SentFiles) -> str:
     return "".join(texts)
 
 
-def _read_part(part: Mapping[str, Any], where: str, files: SentFiles) -> str:
+def _read_part(part: JsonMapping, where: str, files: SentFiles) -> str:
     kind = part.get("type")
     text = part.get("text")
     if kind in _TEXT_PARTS and isinstance(text, str):
@@ -74,12 +74,12 @@ def _read_part(part: Mapping[str, Any], where: str, files: SentFiles) -> str:
     return f" [{name}] "
 
 
-def _get_object(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_object(part: JsonMapping, name: str) -> JsonMapping:
     found = part.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _decode(source: object, part: Mapping[str, Any], where: str) -> bytes:
+def _decode(source: object, part: JsonMapping, where: str) -> bytes:
     """Return the bytes of a file sent as a data URL, or in base64. Raises ApiError."""
     if part.get("file_id") or part.get("file_url"):
         raise _refuse_elsewhere(where)

@@ -4,13 +4,14 @@ an input."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 from starlette.requests import Request
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.service.http.errors import ApiError, refuse
 from aeon.service.http.fields import CHAT, RESPONSES
 from aeon.service.http.parts import SentFiles, read_content
@@ -21,7 +22,7 @@ CONVERSATION = "conversation"
 _MOST_METADATA = 16
 
 
-async def read_object(request: Request) -> dict[str, Any]:
+async def read_object(request: Request) -> JsonObject:
     """Return the JSON object in a request. Raises ApiError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -37,7 +38,7 @@ async def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
-def read_chat(body: Mapping[str, Any]) -> JobRequest:
+def read_chat(body: JsonMapping) -> JobRequest:
     """Return the job that a chat completion requests. Raises ApiError."""
     CHAT.check(body)
     read_usage_wish(body)
@@ -49,7 +50,7 @@ def read_chat(body: Mapping[str, Any]) -> JobRequest:
     return _make_request(body, messages, "messages")
 
 
-def read_response(body: Mapping[str, Any]) -> JobRequest:
+def read_response(body: JsonMapping) -> JobRequest:
     """Return the job that a response requests. Raises ApiError."""
     RESPONSES.check(body)
     _check_format(_read_text_format(body), "text")
@@ -65,7 +66,7 @@ def read_response(body: Mapping[str, Any]) -> JobRequest:
     return _make_request(body, messages, "input", background=body.get("background") is True)
 
 
-def read_usage_wish(body: Mapping[str, Any]) -> bool:
+def read_usage_wish(body: JsonMapping) -> bool:
     """Check whether a stream shall end with its usage. Raises ApiError."""
     options = body.get("stream_options") or {}
     wish = options.get("include_usage", False) if isinstance(options, dict) else None
@@ -75,7 +76,7 @@ def read_usage_wish(body: Mapping[str, Any]) -> bool:
     return wish
 
 
-def _read_text_format(body: Mapping[str, Any]) -> Any:
+def _read_text_format(body: JsonMapping) -> Any:
     text = body.get("text") or {}
     if not isinstance(text, dict):
         raise refuse("text must be an object", "text")
@@ -89,7 +90,7 @@ def _check_format(shape: Any, param: str) -> None:
 
 
 def _make_request(
-    body: Mapping[str, Any], messages: Sequence[Any], param: str, *, background: bool = False
+    body: JsonMapping, messages: Sequence[Any], param: str, *, background: bool = False
 ) -> JobRequest:
     model = body.get("model")
     if not isinstance(model, str):
@@ -121,7 +122,7 @@ def _read_message(message: Any, where: str, files: SentFiles) -> dict[str, str]:
     return {"role": role, "content": read_content(message.get("content"), where, files)}
 
 
-def _read_texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
+def _read_texts(body: JsonMapping, name: str) -> dict[str, str]:
     """Read an object of texts by their names."""
     given = body.get(name) or {}
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from aeon.domain.values import JsonObject
 from aeon.service.folder import JobStatus
 from aeon.service.http.attended import (
     Attended,
@@ -112,7 +113,7 @@ async def _stream(attended: Attended) -> AsyncIterator[str]:
     yield encode("response.completed", response=describe_response(await attended.find()))
 
 
-def describe_response(status: JobStatus) -> dict[str, Any]:
+def describe_response(status: JobStatus) -> JsonObject:
     """Return a job as a response of OpenAI's interface."""
     record = status.record
     is_done = status.state == "done"
@@ -144,11 +145,11 @@ def _describe_error(message: str) -> dict[str, str]:
     return {"code": "server_error", "message": message}
 
 
-def _describe_text(text: str) -> dict[str, Any]:
+def _describe_text(text: str) -> JsonObject:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _describe_message(item_id: str, text: str | None) -> dict[str, Any]:
+def _describe_message(item_id: str, text: str | None) -> JsonObject:
     """Return the answer's message; without a `text` it has only begun."""
     return {
         "id": item_id,
@@ -172,7 +173,7 @@ def _describe_metadata(status: JobStatus) -> dict[str, str]:
     return {**{name: str(text) for name, text in texts.items()}, **own}
 
 
-def _describe_usage(status: JobStatus) -> dict[str, Any]:
+def _describe_usage(status: JobStatus) -> JsonObject:
     read, written = read_tokens(status)
     return {
         "input_tokens": read,

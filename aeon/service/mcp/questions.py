@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from mcp.types import ElicitRequest, ElicitRequestFormParams, ElicitResult
 from pydantic import ValidationError
 
 from aeon.domain.plan import OpenQuestion
+from aeon.domain.values import JsonObject
 
-_FIELDS: dict[str, dict[str, Any]] = {
+_FIELDS: dict[str, JsonObject] = {
     "question": {
         "answer": {
             "type": "string",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import AeonError
 from aeon.domain.plan import OpenQuestion
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.observability import artefacts
 from aeon.report.ending import headline
 from aeon.service.folder import JobStatus
@@ -77,7 +77,7 @@ def _describe_run(status: JobStatus, run: Path) -> CallToolResult:
         return make_error(error.message, status)
     if whole.exit_status != 0 or whole.degraded or whole.synthetic:
         content.append(_write(headline(whole)))
-    known: dict[str, Any] = {"run_id": status.record.id, "answer": answer}
+    known: JsonObject = {"run_id": status.record.id, "answer": answer}
     known |= {name: result.get(name) for name in _FIGURES}
     known["scores"] = {name: _find_score(result, name) for name in SCORE_CODES}
     known["cost"] = _find_cost(result)
@@ -87,11 +87,11 @@ def _describe_run(status: JobStatus, run: Path) -> CallToolResult:
     return CallToolResult(content=content, structured_content=known)
 
 
-def _find_score(result: Mapping[str, Any], name: str) -> object:
+def _find_score(result: JsonMapping, name: str) -> object:
     return (result.get("scores") or {}).get(f"{name}_score")
 
 
-def _find_cost(result: Mapping[str, Any]) -> object:
+def _find_cost(result: JsonMapping) -> object:
     usage = result.get("usage") or {}
     return (usage.get("total") or {}).get("cost")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
@@ -24,6 +23,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from aeon.domain.errors import AeonError
 from aeon.domain.plan import OpenQuestion
+from aeon.domain.values import JsonObject
 from aeon.service.folder import JobStatus
 from aeon.service.jobs import JobNotFound, Jobs
 from aeon.service.mcp import results
@@ -55,7 +55,7 @@ class TaskParams(RequestParams):
 class TaskAnswers(TaskParams):
     """The parameters of `tasks/update`."""
 
-    input_responses: dict[str, Any]
+    input_responses: JsonObject
 
 
 class TasksExtension(Extension):
@@ -144,7 +144,7 @@ def _knows_tasks(ctx: ServerRequestContext) -> bool:
     return ctx.protocol_version in _VERSIONS and TASKS in (extensions or {})
 
 
-def _describe_open(status: JobStatus, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
+def _describe_open(status: JobStatus, questions: Sequence[OpenQuestion]) -> JsonObject:
     forms = make_forms(questions)
     task = _describe_task(status, "input_required")
     task["inputRequests"] = {
@@ -154,7 +154,7 @@ def _describe_open(status: JobStatus, questions: Sequence[OpenQuestion]) -> dict
     return task
 
 
-def _describe_task(status: JobStatus, state: str) -> dict[str, Any]:
+def _describe_task(status: JobStatus, state: str) -> JsonObject:
     """Describe a task without the fields of its state. It exists as long as its folder."""
     record = status.record
     updated = record.ended_at or _find_change(status)

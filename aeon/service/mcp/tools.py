@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aeon.config.compose.literal import quote
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.plan.workflow.inputs import make_input_schema, write_value
 from aeon.plan.workflow.load import Workflow, load_workflow
 from aeon.schema.validators import compile_schema, find_errors
@@ -17,7 +17,7 @@ from aeon.schema.validators import compile_schema, find_errors
 RUN_TASK = "run_task"
 _SUFFIXES = (".yaml", ".yml", ".json")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_TASK_SCHEMA: dict[str, Any] = {
+_TASK_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
         "task": {
@@ -55,14 +55,14 @@ class ServedTool:
     name: str
     title: str
     description: str
-    input_schema: Mapping[str, Any]
+    input_schema: JsonMapping
     plan_file: Path | None = None
 
     def list_overrides(self) -> tuple[str, ...]:
         """Return the overrides that the tool adds to the server's configuration."""
         return () if self.plan_file is None else (f"plan_file={quote(str(self.plan_file))}",)
 
-    def read_order(self, arguments: Mapping[str, Any]) -> Order:
+    def read_order(self, arguments: JsonMapping) -> Order:
         """Return the order in the arguments of a call. Raises ConfigError for arguments that the
         schema of the tool refuses."""
         errors = find_errors(compile_schema(self.input_schema, self.name), arguments)

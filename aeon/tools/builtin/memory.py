@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.memory.interface import STEPS, Memory
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
@@ -43,7 +42,7 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
     @tool(examples=[{"prefix": "step/"}])
     def memory_search(
         prefix: Annotated[str, Field(description="What the keys begin with; empty for all.")],
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Find all values that this run has remembered under keys that begin with a prefix, by key.
 
         Of an output that was cut, the value is an object with its beginning and how many characters
@@ -72,6 +71,6 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
     )
 
 
-def _write_again(memory: Memory, arguments: Mapping[str, Any]) -> None:
+def _write_again(memory: Memory, arguments: JsonMapping) -> None:
     with suppress(Exception):  # the run has the value even if its memory fails
         memory.write(arguments["key"], arguments["value"])

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from aeon.domain.errors import LLMError, NotAnAPI
+from aeon.domain.values import JsonObject
 from aeon.llm.openai.connection import Connection
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.openai.errors import error_of_refusal, refusal_in
@@ -25,8 +26,8 @@ LABEL = "aeon_round"
 class RequestBatch:
     """A batch, from the fields that the provider reports."""
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        counts: dict[str, Any] = fields.get("request_counts") or {}
+    def __init__(self, fields: JsonObject) -> None:
+        counts: JsonObject = fields.get("request_counts") or {}
         self.fields = fields
         self.id = str(fields["id"])
         self.status = str(fields["status"])
@@ -35,7 +36,7 @@ class RequestBatch:
         self.files = [
             str(fields[name]) for name in ("output_file_id", "error_file_id") if fields.get(name)
         ]
-        self.errors: list[dict[str, Any]] = (fields.get("errors") or {}).get("data") or []
+        self.errors: list[JsonObject] = (fields.get("errors") or {}).get("data") or []
 
     def is_of(self, round_id: str, file: str | None) -> bool:
         """Whether it was created for this round or from its file."""

@@ -9,19 +9,20 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_after_attempt, stop_after_delay, stop_when_event_set
 
 from aeon.domain.errors import BatchesUnreachable, LLMError, ServerFailed, StoreFailed
+from aeon.domain.values import JsonMapping
 from aeon.llm.openai.batches.api import ENDPOINT, BatchAPI, RequestBatch, Result
 from aeon.llm.openai.batches.journal import BatchJournal
 from aeon.llm.openai.endpoint import Endpoint, Response
@@ -295,7 +296,7 @@ class Carrier:
         self._tell(state.args[0], f"retrying: {getattr(error, 'message', '')}")
 
 
-def _refuse_lines(one: Round, batch: RequestBatch, whole: Mapping[str, Any]) -> None:
+def _refuse_lines(one: Round, batch: RequestBatch, whole: JsonMapping) -> None:
     """Pass a failed batch's errors to the requests of the lines they name, or to all requests if
     they name none."""
     faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
