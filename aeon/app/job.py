@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnParts:
-    """Objects that a program passes in Python to replace configured ones; the caller closes them."""
+    """Objects that a program passes in Python to replace configured ones; the caller closes
+    them."""
 
     adapter: LLMAdapter | None = None
     client: OpenAI | None = None

@@ -224,7 +224,8 @@ def _list_changed_keys(job: Job, parent: Parent, recorded: RecordedSettings) -> 
 
 
 def list_held_back(job: Job) -> Iterator[str]:
-    """Yield warnings for overrides that were recorded in the replayed cassette but are not applied."""
+    """Yield warnings for overrides that were recorded in the replayed cassette but are not
+    applied."""
     recording = job.settings.store.path
     if job.settings.store.mode != "replay" or job.origin is None or job.composition is None:
         return

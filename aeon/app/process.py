@@ -182,7 +182,8 @@ def _refuse_synthetic_in_production(settings: Settings, *, synthetic: bool) -> N
 
 
 def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> None:
-    """Raise ConfigError where `mode=single` is given settings that its one direct call cannot use."""
+    """Raise ConfigError where `mode=single` is given settings that its one direct call cannot
+    use."""
     if settings.mode.kind != "single":
         return
     if settings.plan_file is not None:
@@ -206,7 +207,8 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
 
 
 def _refuse_too_many_samples(settings: Settings) -> None:
-    """Raise ConfigError where the samples of one step need more than the whole configured budget."""
+    """Raise ConfigError where the samples of one step need more than the whole configured
+    budget."""
     needed = settings.execution.cycles_of_samples
     budget = settings.ttl.base
     if settings.mode.kind in UNJUDGED_MODES and needed > budget:

@@ -97,7 +97,8 @@ def _describe_taken(name: str) -> str:
 def build_run_registry(
     registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None
 ) -> ToolRegistry:
-    """Return a run's tools: those of the process, and those of `memory` that the settings select."""
+    """Return a run's tools: those of the process, and those of `memory` that the settings
+    select."""
     offered = BuiltinSettings() if settings is None else settings.builtin
     if not offered:
         return ToolRegistry(parent=registry)

@@ -266,7 +266,8 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
 
 
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:
-    """Reorder lines to the order of `rows`; lines that have to wait are stored in a temporary file."""
+    """Reorder lines to the order of `rows`; lines that have to wait are stored in a temporary
+    file."""
     places = dict[int, int]()
     wanted = iter(rows)
     row = next(wanted, None)

@@ -1,4 +1,5 @@
-"""The marks of the settings' keys: whether a key may come from others, and whether it starts code."""
+"""The marks of the settings' keys: whether a key may come from others, and whether it starts
+code."""
 
 from __future__ import annotations
 

@@ -175,7 +175,8 @@ def _make_files_absolute(project: Project, value: Any, *, is_files: bool) -> Any
 
 
 def is_of_recorded_run(given: Sequence[str]) -> bool:
-    """Check whether overrides resume or replay a run or a multirun, which brings its own settings."""
+    """Check whether overrides resume or replay a run or a multirun, which brings its own
+    settings."""
     values = {key_of(text): text.partition("=")[2] for text in given}
     if "resume" in values or "sweep.resume" in values:
         return True

@@ -180,7 +180,8 @@ def _settle_custom(
 def check_endpoint(
     endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider"
 ) -> None:
-    """Raise ConfigError, naming the key below `place`, for a missing model, address, key or header."""
+    """Raise ConfigError, naming the key below `place`, for a missing model, address, key or
+    header."""
 
     def give(key: str, value: str) -> str:
         if place == "provider":

@@ -9,7 +9,8 @@ from tempfile import NamedTemporaryFile
 from aeon.domain.errors import ArtefactError
 
 VARIABLE = "AEON_STATE_DIR"
-"""The variable that names the folder; by default `aeon` in `$XDG_STATE_HOME` or `~/.local/state`."""
+"""The variable that names the folder; by default `aeon` in `$XDG_STATE_HOME` or
+`~/.local/state`."""
 _WRITABLE_BY_OTHERS = 0o022
 
 

@@ -31,7 +31,8 @@ class PairStatus(Value):
     @model_validator(mode="before")
     @classmethod
     def _from_status(cls, given: object) -> Any:
-        """Accept a bare status: a custom engine may know only that `consistency_status` is a dict."""
+        """Accept a bare status: a custom engine may know only that `consistency_status` is a
+        dict."""
         if isinstance(given, bool):
             return {"status": "consistent" if given else "inconsistent"}
         return {"status": given} if isinstance(given, str) else given

@@ -1,4 +1,5 @@
-"""Results from outside the model, by tools and by checks of an answer; and the settings of checks."""
+"""Results from outside the model, by tools and by checks of an answer; and the settings of
+checks."""
 
 from __future__ import annotations
 

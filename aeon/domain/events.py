@@ -276,7 +276,8 @@ class AdvisoryRaised(Event):
 
 
 class RetryScheduled(Event):
-    """A failed request is retried after `seconds`. `error` is its class, a colon and its message."""
+    """A failed request is retried after `seconds`. `error` is its class, a colon and its
+    message."""
 
     site: CallSite
     call: str

@@ -30,7 +30,8 @@ def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def _is_in_order(dependencies: Mapping[str, Iterable[str]]) -> bool:
-    """Whether each step depends only on earlier ones, as in most plans, so that there is no cycle."""
+    """Whether each step depends only on earlier ones, as in most plans, so that there is no
+    cycle."""
     earlier = set[str]()
     for name, needed in dependencies.items():
         if not earlier.issuperset(needed):
@@ -141,7 +142,8 @@ def is_answer_awaited(plan: Plan) -> bool:
 
 
 def find_shared_steps(plan: Plan, step_ids: Collection[str]) -> list[PlanStep]:
-    """Return those of `step_ids` that are complete and whose output at least two steps depend on."""
+    """Return those of `step_ids` that are complete and whose output at least two steps depend
+    on."""
     users = Counter(
         dependency for step in plan.steps if is_live(step) for dependency in step.dependencies
     )

@@ -192,7 +192,8 @@ class ExecutionPass(Value):
 
     @property
     def figures(self) -> JsonObject:
-        """The pass as a table row: its steps, scores and missed codes, refined steps, TTL, seconds."""
+        """The pass as a table row: its steps, scores and missed codes, refined steps, TTL,
+        seconds."""
         assessment = self.evaluation_results.convergence
         refinement = self.refinement
         scores = assessment.scores if assessment else ConvergenceScores()

@@ -99,7 +99,8 @@ class Band(Value):
 
 
 class Dimension(Value):
-    """A custom dimension, described to the model: named `levels`, or `bands` of a number in [0, 1]."""
+    """A custom dimension, described to the model: named `levels`, or `bands` of a number in [0,
+    1]."""
 
     description: str = Field(min_length=1)
     levels: dict[str, float] = Field(default_factory=dict)

@@ -92,7 +92,8 @@ class RefinementAction(Value):
 
 
 class DeclinedIssue(Value):
-    """A validation issue that a refinement leaves unchanged, and why no change is needed (FR-086)."""
+    """A validation issue that a refinement leaves unchanged, and why no change is needed
+    (FR-086)."""
 
     issue_id: str
     reason: str = Field(min_length=1)

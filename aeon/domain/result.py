@@ -89,7 +89,8 @@ class TTLReport(Value):
 
 
 class Timings(Value):
-    """Start and end of a run (ISO 8601, UTC), and its seconds in total, by call name and by phase."""
+    """Start and end of a run (ISO 8601, UTC), and its seconds in total, by call name and by
+    phase."""
 
     start_time: str
     end_time: str
@@ -276,7 +277,8 @@ class RunResult(Value):
     history: ExecutionHistory
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """Yield what `repr` and `print` show: how the run ended, and the beginning of its answer."""
+        """Yield what `repr` and `print` show: how the run ended, and the beginning of its
+        answer."""
         yield "run_id", self.run_id
         yield "termination_reason", self.termination_reason
         yield "passes", self.passes

@@ -91,7 +91,8 @@ def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:
 
 
 def list_arms(given: Mapping[str, Sequence[str]]) -> list[Arm]:
-    """Return the arms of a configuration. Raises ConfigError for settings that an arm may not have."""
+    """Return the arms of a configuration. Raises ConfigError for settings that an arm may not
+    have."""
     arms = []
     for name, texts in (given or DEFAULT_ARMS).items():
         overrides = tuple(map(quote_override, texts))

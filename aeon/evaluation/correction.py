@@ -1,4 +1,5 @@
-"""Corrects judged pass rates for the judge's known errors. Pure functions of the standard library."""
+"""Corrects judged pass rates for the judge's known errors. Pure functions of the standard
+library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`equal=tokens`: cheaper arms get more samples, until all arms have spent as much as the dearest."""
+"""`equal=tokens`: cheaper arms get more samples, until all arms have spent as much as the
+dearest."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ from aeon.plan.triggers import Trigger
 
 
 class Stopwatch:
-    """Measures time from its creation: the start by the clock, the duration by the monotonic clock."""
+    """Measures time from its creation: the start by the clock, the duration by the monotonic
+    clock."""
 
     def __init__(self) -> None:
         self._start = datetime.now(UTC)
@@ -166,7 +167,8 @@ class RunRecorder:
         stream.subscribers.append(self.answers.note)
 
     def reserve_events(self, site: CallSite, count: int) -> EmitAt:
-        """Reserve the places of the next `count` events of a dispatch whose work runs concurrently."""
+        """Reserve the places of the next `count` events of a dispatch whose work runs
+        concurrently."""
         first = self.stream.reserve_parts(site, count)
         return lambda place, event: self.stream.emit(event, site, first + place)
 
@@ -225,7 +227,8 @@ class RunRecorder:
         self.stream.subscribers.remove(self.answers.note)
 
     def snapshot(self) -> RunState:
-        """Return the state with the answers of model, supervisor and tools, in order of dispatch."""
+        """Return the state with the answers of model, supervisor and tools, in order of
+        dispatch."""
         return self.state.model_copy(update=self.answers.by_kind())
 
     @property

@@ -105,7 +105,8 @@ class ToolRounds:
             self._turns.append(self._answer_calls(answered, made, is_over=ended_by is not None))
 
     def _find_end(self, calls: CallMaker) -> EndedBy | None:
-        """Return why the next round is the last, in which no tools are called; None if it is not."""
+        """Return why the next round is the last, in which no tools are called; None if it is
+        not."""
         if calls.is_stuck():
             return "repeated"
         if len(self._made) >= self.most_rounds:

@@ -1,4 +1,5 @@
-"""Locates the packaged configuration, prompts and schemas, in a checkout and in an installed wheel."""
+"""Locates the packaged configuration, prompts and schemas, in a checkout and in an installed
+wheel."""
 
 from __future__ import annotations
 

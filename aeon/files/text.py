@@ -71,7 +71,8 @@ def load_json(text: str | bytes) -> Any:
 
 
 def read_regular_file(path: Path, most: int) -> bytes:
-    """Read at most `most` + 1 bytes of a file. Raises OSError, also for a link, a pipe or a device."""
+    """Read at most `most` + 1 bytes of a file. Raises OSError, also for a link, a pipe or a
+    device."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -69,7 +69,8 @@ class OpenRun(RunRecorder):
                 self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
 
     def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
-        """Make one structured call: charged, numbered, announced, run in a pool thread and awaited."""
+        """Make one structured call: charged, numbered, announced, run in a pool thread and
+        awaited."""
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)

@@ -302,7 +302,8 @@ class PromptLibrary:
         self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
     def render(self, call: CallName, variables: JsonMapping) -> tuple[Message, Message]:
-        """Render the system and the user message of a call. Raises PromptError with file and line."""
+        """Render the system and the user message of a call. Raises PromptError with file and
+        line."""
         system, user = (self._render(f"{call}.{part}.j2", variables) for part in PARTS)
         return Message("system", *_find_part_ends(system)), Message("user", *_find_part_ends(user))
 
@@ -404,7 +405,8 @@ class PromptLibrary:
         return f"there is no template {name}: looked in {', '.join(map(show_path, self._folders))}"
 
     def _explain_error(self, error: Exception) -> PromptError:
-        """Return the error with the template's file and line; in nested templates, the innermost."""
+        """Return the error with the template's file and line; in nested templates, the
+        innermost."""
         if isinstance(error, TemplateSyntaxError):
             return PromptError(
                 f"{show_path(Path(error.filename or ''))}:{error.lineno}: {error.message}"

@@ -194,7 +194,8 @@ class SchemaLibrary:
         return drop_extras(answer, self._load_packaged(call)) if call in self._own else answer
 
     def files(self, call: SchemaName) -> dict[str, Path]:
-        """Return the schema file of a call, as `schema`; empty for `repair` and `tool_arguments`."""
+        """Return the schema file of a call, as `schema`; empty for `repair` and
+        `tool_arguments`."""
         return (
             {"schema": self._own.get(call) or _find_packaged_schema(call)} if call in NAMES else {}
         )

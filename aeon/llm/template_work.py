@@ -76,7 +76,8 @@ def add_characters(size: int) -> None:
 
 
 def check_shown(value: Any) -> Any:
-    """Return the value unchanged. Raises TooMuchWork for a collection whose text would be too long."""
+    """Return the value unchanged. Raises TooMuchWork for a collection whose text would be too
+    long."""
     if type(value) not in _SINGLE and isinstance(value, Collection | Namespace):
         _measure(value)
     return value

@@ -141,7 +141,8 @@ class Ledger:
         return _total(self._requests).cost
 
     def repairs(self) -> tuple[RepairRecord, ...]:
-        """Return every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
+        """Return every repair, in the order in which the cycles were dispatched (FR-029,
+        FR-033)."""
         return tuple(sorted(self._repairs, key=attrgetter("cycle")))
 
     def seconds_by_call(self) -> dict[str, float]:

@@ -45,7 +45,8 @@ _call: ContextVar[TracedCall | None] = ContextVar("traced_call", default=None)
 
 
 def _harmless(method: _Method) -> _Method:
-    """Run the method under a lock; turn its first error into a warning, and every error into None."""
+    """Run the method under a lock; turn its first error into a warning, and every error into
+    None."""
 
     @wraps(method)
     def guard(self: Tracing, *args: Any) -> Any:

@@ -100,7 +100,8 @@ class Telemetry:
 
 
 class TracedCall:
-    """A request to a model. The span of its current attempt is current in the thread that makes it."""
+    """A request to a model. The span of its current attempt is current in the thread that makes
+    it."""
 
     def __init__(
         self,

@@ -39,7 +39,8 @@ class StepDifference(Value):
 
 
 class StepsDifference(Value):
-    """A plan's steps as their difference from earlier ones; steps that are not named are unchanged."""
+    """A plan's steps as their difference from earlier ones; steps that are not named are
+    unchanged."""
 
     kind: Literal["delta"] = "delta"
     order: OrderChange | None = None
@@ -115,7 +116,8 @@ def _find_changed_fields(old: PlanStep | None, step: PlanStep) -> JsonObject:
 
 
 def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> StepsDifference:
-    """Return the changes from the steps `before` to the steps `after`. Shared steps cost nothing."""
+    """Return the changes from the steps `before` to the steps `after`. Shared steps cost
+    nothing."""
     if before is after:
         return StepsDifference()
     known = {step.step_id: step for step in before}

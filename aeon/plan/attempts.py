@@ -29,7 +29,8 @@ class RefinementAttempts(Value):
 
 
 class Admission(Value):
-    """The admitted actions, the refused ones, and the fragments whose limit refused one (FR-065)."""
+    """The admitted actions, the refused ones, and the fragments whose limit refused one
+    (FR-065)."""
 
     admitted: tuple[RefinementAction, ...] = ()
     refused: tuple[RefusedAction, ...] = ()

@@ -177,7 +177,8 @@ class Draft:
         self._change(target.step_id, status="invalid", errors=errors)
 
     def _settle(self) -> None:
-        """Make parents depend on their substeps, and redirect pending dependents of removed steps."""
+        """Make parents depend on their substeps, and redirect pending dependents of removed
+        steps."""
         for step in self.steps.values():
             parent = step.parent_step_id
             if parent in self.rewritten and parent in self.steps and step.status in _HELPFUL:

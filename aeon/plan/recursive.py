@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 
 class RecursivePlanner:
-    """Makes and refines plans with the model; with an `answer_schema`, a plan ends with one step."""
+    """Makes and refines plans with the model; with an `answer_schema`, a plan ends with one
+    step."""
 
     def __init__(
         self,

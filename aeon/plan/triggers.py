@@ -28,7 +28,8 @@ WHOLE = "the whole"
 
 
 class Trigger(Value):
-    """One reason to refine: its kind, its subject (a step, an issue or a criterion), and details."""
+    """One reason to refine: its kind, its subject (a step, an issue or a criterion), and
+    details."""
 
     kind: TriggerKind
     about: str

@@ -86,7 +86,8 @@ def find_page(directory: Path) -> Path | None:
 
 
 def headline(result: RunResult) -> str:
-    """Return the sentence that every screen begins with: how the run ended, and what was missing."""
+    """Return the sentence that every screen begins with: how the run ended, and what was
+    missing."""
     clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.open_issues:
         clauses.append(count_open_issues(result.open_issues))
@@ -205,7 +206,8 @@ def _describe_lack(kind: DegradationKind, number: int, total: int) -> str:
 
 
 def name_lost_reviews(number: int) -> str:
-    """Count the lost `review or assessment`: of a plan by the reviewer, of an answer by the judge."""
+    """Count the lost `review or assessment`: of a plan by the reviewer, of an answer by the
+    judge."""
     return "1 review or assessment" if number == 1 else f"{number:,} reviews or assessments"
 
 

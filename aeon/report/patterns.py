@@ -166,7 +166,8 @@ def _gain(
 
 
 def _tokens_between(number: int, following: int, calls: Sequence[Call]) -> int:
-    """Return the tokens from the refinement of a pass up to the assessment of the pass `following`."""
+    """Return the tokens from the refinement of a pass up to the assessment of the pass
+    `following`."""
 
     def belongs(call: Call) -> bool:
         if call.phase == "REFINE":

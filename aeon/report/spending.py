@@ -259,7 +259,8 @@ def _is_same(pair: tuple[str, str]) -> bool:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Count the characters that two texts, given by their lines, have in common at their beginning."""
+    """Count the characters that two texts, given by their lines, have in common at their
+    beginning."""
     characters = 0
     for line, its in zip(one, other, strict=False):
         if line != its:

@@ -106,12 +106,14 @@ def shorten(text: str, limit: int = 2_000) -> str:
 
 
 def command_of(arguments: Sequence[str]) -> str:
-    """Return the command line of a run with these arguments, on one line, as it can be typed here."""
+    """Return the command line of a run with these arguments, on one line, as it can be typed
+    here."""
     return " ".join((program(), *map(quote_override, arguments)))
 
 
 def quote_override(argument: str) -> str:
-    """Quote an argument's value for a shell; unprintable characters are escaped for bash and zsh."""
+    """Quote an argument's value for a shell; unprintable characters are escaped for bash and
+    zsh."""
     key, equals, value = argument.partition("=")
     if not equals or shlex.quote(key) != key:
         key = ""

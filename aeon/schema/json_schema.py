@@ -198,7 +198,8 @@ def change_at(
 
 
 def strip_header(schema: JsonMapping) -> JsonObject:
-    """Return the schema without keywords that only name the document: `$schema`, `$id`, `$comment`."""
+    """Return the schema without keywords that only name the document: `$schema`, `$id`,
+    `$comment`."""
     return {
         key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")
     }

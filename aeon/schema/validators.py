@@ -65,7 +65,8 @@ class SchemaValidator:
         self._visits = Visits(schema)
 
     def is_valid(self, value: object) -> bool:
-        """Whether the schema accepts a value; also False if finding out would take too many visits."""
+        """Whether the schema accepts a value; also False if finding out would take too many
+        visits."""
         if self._visits.are_too_many(value):
             return False
         try:

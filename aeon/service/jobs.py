@@ -386,7 +386,8 @@ class Jobs:
 
 
 def _find_end(record: JobRecord, result: Mapping[str, object]) -> JobEnd | None:
-    """Return how a job has ended, by the result of its latest run; None where it will be resumed."""
+    """Return how a job has ended, by the result of its latest run; None where it will be
+    resumed."""
     reason = result.get("termination_reason")
     if reason in (None, "interrupted", "waiting"):
         return "cancelled" if record.cancelled is not None else None

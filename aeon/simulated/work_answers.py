@@ -1,4 +1,5 @@
-"""The answers of the simulated worker and grader: profiles, step outputs, reviews and assessments."""
+"""The answers of the simulated worker and grader: profiles, step outputs, reviews and
+assessments."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ class AnswerSource(Protocol):
     `aeon.domain.errors.StoreFailed`."""
 
     def get(self, key: str) -> Entry | None:
-        """Return the answer to exactly this request from exactly this place (`StoreRequest.key`)."""
+        """Return the answer to exactly this request from exactly this place
+        (`StoreRequest.key`)."""
         ...
 
     def by_content(self, content: str) -> Entry | None:

@@ -73,7 +73,8 @@ class Shared:
 
     @contextmanager
     def alone(self, request: StoreRequest) -> Iterator[None]:
-        """Make equal requests to the store of this name in this process wait while the block runs."""
+        """Make equal requests to the store of this name in this process wait while the block
+        runs."""
         key = self._name, request.key if self._same_place else request.content
         with _turns_lock:
             lock, users = _turns.get(key) or (threading.Lock(), 0)

@@ -89,7 +89,8 @@ class SqliteStore:
             self._reader = self._open_reader() if read_only else None
 
     def get(self, key: str) -> Entry | None:
-        """Return the answer to exactly this request from exactly this place (`StoreRequest.key`)."""
+        """Return the answer to exactly this request from exactly this place
+        (`StoreRequest.key`)."""
         return self._find("key = ?", key)
 
     def by_content(self, content: str) -> Entry | None:

@@ -97,7 +97,8 @@ def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> J
 
 
 def cut_text(text: str) -> tuple[str, Rows]:
-    """Return the name of the row for the whole text, and all its rows, which must not be changed."""
+    """Return the name of the row for the whole text, and all its rows, which must not be
+    changed."""
     # Repeated system prompts and schemas are short; a long prompt occurs once and would stay in
     # memory.
     return _cut_again(text) if len(text) <= _LONGEST_REMEMBERED else _cut(text)

@@ -1,4 +1,5 @@
-"""The tools that a plan may name, and the questions to a person before a call that needs approval."""
+"""The tools that a plan may name, and the questions to a person before a call that needs
+approval."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ class ToolRegistry:
         self._closers.append(close)
 
     def close(self) -> None:
-        """Close what the tools hold open, newest first; a parent stays open. May be called twice."""
+        """Close what the tools hold open, newest first; a parent stays open. May be called
+        twice."""
         while self._closers:
             with contextlib.suppress(Exception):  # one failure must not keep the others open
                 self._closers.pop()()

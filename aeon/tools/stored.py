@@ -1,4 +1,5 @@
-"""Stores tool results: a call made for a run is not repeated when the run is resumed or replayed."""
+"""Stores tool results: a call made for a run is not repeated when the run is resumed or
+replayed."""
 
 from __future__ import annotations
 

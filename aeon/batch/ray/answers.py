@@ -73,7 +73,8 @@ class Answers:
         return True
 
     def begin_again(self, name: str, attempt: int) -> None:
-        """Accept no more answers of earlier attempts; those stored go into a directory of the row."""
+        """Accept no more answers of earlier attempts; those stored go into a directory of the
+        row."""
         self._put_back(name)
         self._attempts[name] = attempt
 

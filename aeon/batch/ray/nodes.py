@@ -36,7 +36,8 @@ class Member:
 
 
 class Nodes:
-    """Starts actors on nodes that have none, as long as the batch lasts, and finds those with room."""
+    """Starts actors on nodes that have none, as long as the batch lasts, and finds those with
+    room."""
 
     def __init__(self, ray: Any, job: BatchJob, actors_per_node: int, *given: Any) -> None:
         """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or

@@ -59,7 +59,8 @@ def _title(path: Path) -> str:
 
 
 def _find_page(words: Sequence[str]) -> Path | None:
-    """Find a page by its name, also as messages and links write it: `docs/errors.md#every-error`."""
+    """Find a page by its name, also as messages and links write it:
+    `docs/errors.md#every-error`."""
     name = Path(" ".join(words).partition("#")[0].lower()).name
     number = name[:4] if name[:4].isdecimal() else ""
     pages = list_pages()

@@ -153,7 +153,8 @@ def _find_removable(found: Sequence[Listed], keep: int, days: int) -> list[Liste
 
 
 def _is_agreed(removed: Sequence[Listed], what: str) -> bool:
-    """Ask the person at the terminal for agreement. Raises ConfigError where there is no terminal."""
+    """Ask the person at the terminal for agreement. Raises ConfigError where there is no
+    terminal."""
     if not at_terminal():
         problem = f"{what} would be removed, and nobody can be asked"
         raise ConfigError(problem, hint="--yes removes without asking.")

@@ -49,7 +49,8 @@ def has_ended(job: ComparedRun) -> bool:
 
 
 def name_stop(comparison: Comparison, setting: str) -> Comparison:
-    """Return the comparison with interrupted jobs shown as ended by the setting that stopped them."""
+    """Return the comparison with interrupted jobs shown as ended by the setting that stopped
+    them."""
     runs = (
         replace(run, ended=setting) if run.ended == "interrupted" else run
         for run in comparison.runs

@@ -47,7 +47,8 @@ _OF_ALL = ("sweep", "progress", "interaction", "execution")
 
 
 def run_several(given: Composition, whole: Composed) -> int:
-    """Run the jobs of a multirun and return the exit status; `whole` is their common configuration."""
+    """Run the jobs of a multirun and return the exit status; `whole` is their common
+    configuration."""
     settings = settings_from(whole, _OF_ALL)
     last = {key_of(text): text for text in given.overrides}
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))

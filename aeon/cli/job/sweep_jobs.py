@@ -185,7 +185,8 @@ class Sweep:
                 self.control.fail(error.message)
 
     def _describe(self, rows: Sequence[RowState]) -> str:
-        """Summarise all jobs: how many are in which state, and the calls and cost they really took."""
+        """Summarise all jobs: how many are in which state, and the calls and cost they really
+        took."""
         spent = self._endpoints.meter.spent
         caps = self._settings.sweep
         of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "

@@ -17,7 +17,8 @@ _LONGEST_NAME = 80
 
 
 def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()) -> str:
-    """Return the name of a job's directory, safe on every file system: its number and its values."""
+    """Return the name of a job's directory, safe on every file system: its number and its
+    values."""
     digits = int(os.environ.get(JOB_DIGITS) or 1)
     parts = [
         f"{number:0{digits}d}",

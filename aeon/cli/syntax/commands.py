@@ -615,7 +615,8 @@ by both words."""
 
 
 def find_command(words: Sequence[str]) -> str:
-    """Return the longest command name that the words begin with; empty where they begin with none."""
+    """Return the longest command name that the words begin with; empty where they begin with
+    none."""
     names = {tuple(name.split()): name for name in COMMANDS}
     known = names.get(tuple(words[:2])) or names.get(tuple(words[:1]))
     if known is not None:

@@ -157,7 +157,8 @@ class CommandParser:
         return "\n\n".join((usage, *(fit_text(text) for text in texts if text)))
 
     def _write_options(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield the words, those of the form `name=VALUE` written as options with the prefix `+`."""
+        """Yield the words, those of the form `name=VALUE` written as options with the prefix
+        `+`."""
         is_value = False
         found: set[str] = set()
         for word in words:
@@ -178,7 +179,8 @@ class CommandParser:
             is_value = not is_value and self._flags.get(word, False)
 
     def _find_name(self, word: str) -> str:
-        """Return the name of a word `name=VALUE` that the command takes; one with `~` needs no `=`."""
+        """Return the name of a word `name=VALUE` that the command takes; one with `~` needs no
+        `=`."""
         for name in self._words:
             if word.startswith(name if name.endswith("~") else f"{name}="):
                 return name
@@ -245,7 +247,8 @@ class _OneOf:
 
 
 def _split(form: str) -> tuple[str, str]:
-    """Split a form into the part before the value, `--flag` or `word=` or nothing, and the value."""
+    """Split a form into the part before the value, `--flag` or `word=` or nothing, and the
+    value."""
     bare = form.strip("[]")
     if bare.startswith("--"):
         flag, _, value = bare.partition(" ")

@@ -78,7 +78,8 @@ def read_text(prompt: str, stopping: Stopping = lambda: False) -> str:
 
 
 def read_line(prompt: str, stopping: Stopping = lambda: False) -> str:
-    """Ask for a line, without blanks around it. Raises StopRequested when `stopping` returns True."""
+    """Ask for a line, without blanks around it. Raises StopRequested when `stopping` returns
+    True."""
     return _read_line(prompt, stopping).strip()
 
 

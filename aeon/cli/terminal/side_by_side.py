@@ -39,7 +39,8 @@ def draw_comparison(
 
 
 def _several(comparison: Comparison, console: Console) -> Iterator[RenderableType]:
-    """Yield a line for each run; where that is too wide, its name and parameters above its figures."""
+    """Yield a line for each run; where that is too wide, its name and parameters above its
+    figures."""
     from rich.text import Text
 
     runs = comparison.runs

@@ -80,7 +80,8 @@ def _explain(error: BaseException) -> str:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Check whether it is a Ctrl-C, or an exception that a library made of one, as OmegaConf does."""
+    """Check whether it is a Ctrl-C, or an exception that a library made of one, as OmegaConf
+    does."""
     return any(isinstance(each, KeyboardInterrupt) for each in list_causes(error))
 
 

@@ -306,7 +306,8 @@ def start_multirun(
 
 
 def name_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
-    """Return the overrides that distinguish a job of a multirun: its overrides without Hydra's own."""
+    """Return the overrides that distinguish a job of a multirun: its overrides without Hydra's
+    own."""
     return tuple(text.lstrip("+") for text in overrides if not re.match(r"[+~]*hydra[./]", text))
 
 

@@ -64,7 +64,8 @@ class SweptJob:
         return Composed(self.values, self.composition)
 
     def complete(self) -> SweptJob:
-        """Return the job with its fallbacks, on top of the recorded settings. Raises ConfigError."""
+        """Return the job with its fallbacks, on top of the recorded settings. Raises
+        ConfigError."""
         return replace(self, values=complete(self.values, self.composition))
 
     def begin(self) -> None:
@@ -104,7 +105,8 @@ class _InThreads:
 def start_threads(
     of: Composition, carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
 ) -> None:
-    """Hand a multirun over to Hydra; `carry_out` runs its jobs in this process. Raises ConfigError."""
+    """Hand a multirun over to Hydra; `carry_out` runs its jobs in this process. Raises
+    ConfigError."""
     task: Any = _InThreads(carry_out, of)
     hydra_private.start_multirun(of, task, Threads)
 

@@ -110,7 +110,8 @@ class Composition:
         return replace(self, overrides=tuple(overrides))
 
     def find_recorded(self, number: int) -> RecordedSettings | None:
-        """Return the recorded settings that the job of this number starts from, if there are any."""
+        """Return the recorded settings that the job of this number starts from, if there are
+        any."""
         return self.jobs[number][1] if self.jobs else self.recorded
 
 

@@ -1,4 +1,5 @@
-"""Settings as data: the recorded part of them, and the part of a recording that this version knows."""
+"""Settings as data: the recorded part of them, and the part of a recording that this version
+knows."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def describe_need(good: int, max_false: float, passes: int) -> str:
 
 
 def _describe_less(wrong: int, passed: int, max_false: float, passes: int) -> str:
-    """Describe the weaker promises for which the passed answers suffice; empty if none is useful."""
+    """Describe the weaker promises for which the passed answers suffice; empty if none is
+    useful."""
     share = bound_share(wrong, passed, _LEAST_RISK)
     ways = []
     if passes > 1 and share <= max_false:

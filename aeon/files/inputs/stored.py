@@ -1,4 +1,5 @@
-"""Input files that models received, in a run's folder: each once, named by the hash of its content."""
+"""Input files that models received, in a run's folder: each once, named by the hash of its
+content."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def store_files(recording: Path, files: Iterable[InputFile]) -> None:
 
 
 def remove_stored(recording: Path) -> None:
-    """Remove the files of a recording, and their folder if nothing else is in it. Raises OSError."""
+    """Remove the files of a recording, and their folder if nothing else is in it. Raises
+    OSError."""
     folder = locate_files(recording)
     if folder.is_symlink() or not folder.is_dir():
         return

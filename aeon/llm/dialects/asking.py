@@ -62,7 +62,8 @@ class AttemptResult:
 
     @property
     def may_be_form(self) -> bool:
-        """Whether the cause may be an outage, or a server that crashes on the form of the schema."""
+        """Whether the cause may be an outage, or a server that crashes on the form of the
+        schema."""
         if self.refusal is not None:
             return self.refusal.is_doubtful and self.refusal.is_about_request
         failure = self.failure

@@ -33,7 +33,8 @@ def use_functions(request: LLMRequest, form: FunctionCalling) -> LLMRequest:
 
 
 def write_tools(form: FunctionCalling | None) -> JsonObject:
-    """Write the parameters that offer the tools, if any; in the last round, no calls are allowed."""
+    """Write the parameters that offer the tools, if any; in the last round, no calls are
+    allowed."""
     if form is None:
         return {}
     tools = form.conversation.tools

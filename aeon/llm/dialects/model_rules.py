@@ -69,7 +69,8 @@ def may_reason(rule: ModelRule | None) -> bool:
 
 
 def _fit_effort(effort: str | None, rule: ModelRule) -> str | None:
-    """Return the nearest effort that the model accepts, the higher of two; None if it accepts none."""
+    """Return the nearest effort that the model accepts, the higher of two; None if it accepts
+    none."""
     if effort is None or rule.efforts is None:
         return effort
     asked = _EFFORTS.index(effort) if effort in _EFFORTS else 0

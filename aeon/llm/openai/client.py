@@ -552,7 +552,8 @@ def ends_at(deadline: float) -> Iterator[None]:
 
 @contextmanager
 def of_any_length() -> Iterator[None]:
-    """Allow responses of any length to this thread's requests in the block; the reader limits them."""
+    """Allow responses of any length to this thread's requests in the block; the reader limits
+    them."""
     _request.most_bytes = math.inf
     try:
         yield

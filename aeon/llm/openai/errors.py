@@ -132,7 +132,8 @@ def _duration(text: str | None) -> float | None:
 
 
 def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
-    """Return the error for a refusal, whether it came with an error status or in the body of a 200."""
+    """Return the error for a refusal, whether it came with an error status or in the body of a
+    200."""
     quoted = endpoint.clean(refusal.message)
     code = refusal.status_code
     settings = endpoint.settings

@@ -1,4 +1,5 @@
-"""The openai client that you bring: `provider.client=module:factory`, or an object given in Python."""
+"""The openai client that you bring: `provider.client=module:factory`, or an object given in
+Python."""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ class OwnClient:
             return response_of(error.response)
 
     def close(self) -> None:
-        """Leave the client open: its creator closes it. Requests under way end with their deadline."""
+        """Leave the client open: its creator closes it. Requests under way end with their
+        deadline."""
 
     def _send(self, body: bytes, deadline: float) -> httpx2.Response:
         arguments = json.loads(body)

@@ -70,7 +70,8 @@ class PerMinute:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A request's place in the queue: its number, its expected tokens, and how they were counted."""
+    """A request's place in the queue: its number, its expected tokens, and how they were
+    counted."""
 
     tokens: int
     number: int = 0

@@ -160,7 +160,8 @@ class ProfileMemo:
 
 
 class Absent:
-    """The adapter of a provider in a replay, which calls none: it needs no key and no connection."""
+    """The adapter of a provider in a replay, which calls none: it needs no key and no
+    connection."""
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -96,7 +96,8 @@ class _Checker:
             self.add(place, finding.message + self._suggest_step(parts, ids, finding.step_id))
 
     def _suggest_step(self, parts: Sequence[str], ids: Sequence[str], own: str | None) -> str:
-        """Suggest the step that an unknown dependency may mean; `parts` are those of its pointer."""
+        """Suggest the step that an unknown dependency may mean; `parts` are those of its
+        pointer."""
         if len(parts) <= 3:
             return ""
         dependency = self.steps[int(parts[1])].dependencies[int(parts[3])]

@@ -161,7 +161,8 @@ def _parse(condition: str) -> ast.expr:
 
 
 def _walk(node: ast.AST) -> Iterator[Named]:
-    """Yield the names in an expression. Raises PlanError for parts that a condition may not have."""
+    """Yield the names in an expression. Raises PlanError for parts that a condition may not
+    have."""
     if isinstance(node, ast.Attribute | ast.Subscript):
         yield _read_name(node)
         return

@@ -1,4 +1,5 @@
-"""Loads workflow files, which are plans written by people; docs/workflows.md explains the format."""
+"""Loads workflow files, which are plans written by people; docs/workflows.md explains the
+format."""
 
 from __future__ import annotations
 

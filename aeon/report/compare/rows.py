@@ -287,7 +287,8 @@ def plan_job(name: str, parameters: Mapping[str, str]) -> ComparedRun:
 
 
 def _overrides(directory: Path) -> dict[str, str]:
-    """Return the overrides of a multirun's job, by key; from `run.json` where Hydra writes nothing."""
+    """Return the overrides of a multirun's job, by key; from `run.json` where Hydra writes
+    nothing."""
     found: list[Any] = []
     with suppress(OSError, ValueError, LookupError):
         found = load_json(read_linked_file(directory / "run.json"))["overrides"] or []

@@ -156,7 +156,8 @@ def describe_saved(runs: Sequence[ComparedRun]) -> str:
 
 
 def name_thresholds(runs: Sequence[ComparedRun]) -> str:
-    """Describe the thresholds that are the same in every run; the others are among the parameters."""
+    """Describe the thresholds that are the same in every run; the others are among the
+    parameters."""
     first = runs[0].thresholds if runs else {}
     same = [
         f"{name} {format_figure(name, value)}"

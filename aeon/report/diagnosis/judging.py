@@ -1,4 +1,5 @@
-"""Detectors in the judge's assessments: scores, criteria, issues and contradictions, also its own."""
+"""Detectors in the judge's assessments: scores, criteria, issues and contradictions, also its
+own."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _LONGEST_TASK = 400
 _MOST = 3
 _WIDE = 0.1
-"""From here on the spread of scores for one text hides what a pass gains, where all work is done."""
+"""From here on the spread of scores for one text hides what a pass gains, where all work is
+done."""
 _CONTENTS = {
     "description": "description",
     "dependencies": "dependencies",

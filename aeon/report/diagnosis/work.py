@@ -1,4 +1,5 @@
-"""Detectors of problems in the work: errors, inputs, tools, steps, reviews and changes of the plan."""
+"""Detectors of problems in the work: errors, inputs, tools, steps, reviews and changes of the
+plan."""
 
 from __future__ import annotations
 
@@ -305,7 +306,8 @@ def _change_more(evidence: Evidence) -> Iterator[Remedy]:
 
 
 def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:
-    """Find the same issue in three reviews or more: of one type at one step, or in the same words."""
+    """Find the same issue in three reviews or more: of one type at one step, or in the same
+    words."""
     found: defaultdict[tuple[str, ...], dict[int, ValidationIssue]] = defaultdict(dict)
     for record in evidence.passes:
         report = record.evaluation_results.validation_report
@@ -400,7 +402,8 @@ def _undone(evidence: Evidence, what: str, passes: tuple[int, int, int]) -> Find
 
 
 def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
-    """Find changes of the plan that were refused; the cause where the last refinement had no other."""
+    """Find changes of the plan that were refused; the cause where the last refinement had no
+    other."""
     refused = evidence.result.refused_actions
     if not refused:
         return

@@ -1,4 +1,5 @@
-"""The commands on the page of a run in addition to its suggestions: the run again, a call's prompt."""
+"""The commands on the page of a run in addition to its suggestions: the run again, a call's
+prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`/v1/responses`: a run that a client waits for, follows, or requests again later and elsewhere."""
+"""`/v1/responses`: a run that a client waits for, follows, or requests again later and
+elsewhere."""
 
 from __future__ import annotations
 

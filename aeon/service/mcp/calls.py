@@ -96,7 +96,8 @@ class ToolCalls:
         return job_id
 
     async def answer(self, job_id: str, responses: Mapping[str, object]) -> None:
-        """Settle the open questions that were answered, ignoring other responses. Raises AeonError."""
+        """Settle the open questions that were answered, ignoring other responses. Raises
+        AeonError."""
         questions = await run_in_thread(self._jobs.list_open_questions, job_id)
         answers = read_answers(questions, responses)
         if answers:

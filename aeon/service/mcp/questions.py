@@ -52,7 +52,8 @@ def read_answers(
 
 
 def has_dismissed(questions: Iterable[OpenQuestion], responses: Mapping[str, object]) -> bool:
-    """Check whether a person has seen one of these questions, and does not want to answer it now."""
+    """Check whether a person has seen one of these questions, and does not want to answer it
+    now."""
     read = [_read_response(question, responses) for question in questions]
     return any(response is not None and response.action != "accept" for response in read)
 

@@ -1,4 +1,5 @@
-"""Requests to `localhost` and the names below it, which are not resolved by DNS and use no proxy."""
+"""Requests to `localhost` and the names below it, which are not resolved by DNS and use no
+proxy."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
 
 
 def _own_name(name: str, prefix: str, server: McpServer) -> str | None:
-    """Return the server's own name of a tool registered as `name`; None for another server's tool."""
+    """Return the server's own name of a tool registered as `name`; None for another server's
+    tool."""
     if not prefix:
         listed = [pattern for pattern in server.allow if pattern != "*"]
         return name if _matches(name, listed) else None

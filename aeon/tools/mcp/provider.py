@@ -75,7 +75,8 @@ class McpTools:
         return tuple(self._problems)
 
     def down(self) -> Mapping[str, str]:
-        """Return the servers that did not start, with the reasons; empty before `tools` is called."""
+        """Return the servers that did not start, with the reasons; empty before `tools` is
+        called."""
         return dict(self._dead)
 
     def unavailable(self, name: str) -> str | None:

@@ -93,7 +93,8 @@ def _read_file(path: Path) -> dict[str, str]:
 
 
 def _ask_each(desk: Desk) -> None:
-    """Ask for each answer at the terminal, and store it at once, so that no typed answer is lost."""
+    """Ask for each answer at the terminal, and store it at once, so that no typed answer is
+    lost."""
     for question in desk.list_open():
         text = _ask(question)
         if text:

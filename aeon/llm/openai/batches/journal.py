@@ -76,7 +76,8 @@ class BatchJournal:
         )
 
     def claim(self, digest: str) -> Sent | None:
-        """Take over an equal request that was sent earlier and that no process waits for any more."""
+        """Take over an equal request that was sent earlier and that no process waits for any
+        more."""
         columns = ", ".join(Sent._fields)
         question = (
             f"SELECT owner, {columns} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
@@ -95,7 +96,8 @@ class BatchJournal:
         self._change(statement, [(status, body, name) for name, status, body in rows])
 
     def release(self, ids: Iterable[str]) -> None:
-        """Let the next process that asks take over requests that this one has stopped waiting for."""
+        """Let the next process that asks take over requests that this one has stopped waiting
+        for."""
         self._change("UPDATE requests SET owner = '' WHERE id = ?", [(name,) for name in ids])
 
     def forget(self, ids: Iterable[str]) -> None:
