@@ -119,7 +119,7 @@ def test_a_folder_without_a_run_is_a_mistake(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["baseline", "nowhere"]) == 2
-    assert "no run's directory" in capsys.readouterr().err
+    assert "this is not a run's directory" in capsys.readouterr().err
 
 
 def test_a_resume_makes_no_direct_call_again(tmp_path: Path) -> None:

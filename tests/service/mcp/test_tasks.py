@@ -240,7 +240,7 @@ def test_a_record_that_cannot_be_read_is_reported_with_its_file(
         await wait_for_task(client, task_id)
         (jobs.folder.path / task_id / "job.json").write_text('{"format": "aeon.job/9"}')
         for method in ("get", "cancel"):
-            with pytest.raises(MCPError, match=r"job\.json: ") as refused:
+            with pytest.raises(MCPError, match=r"its job\.json cannot be read: ") as refused:
                 await ask_task(client, method, task_id)
             assert refused.value.code == INTERNAL_ERROR
 
