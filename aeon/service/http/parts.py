@@ -20,11 +20,13 @@ _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 class SentFiles:
     """The files of a conversation, by the names of the inputs that they become: the file's name
-    where it is valid and unused, else its kind and a number."""
+    where it is valid and unused (upper and lower case count as the same), else its kind and a
+    number."""
 
     def __init__(self, reserved: set[str]) -> None:
         self.contents: dict[str, bytes] = {}
-        self._reserved = reserved
+        # Folded, because some file systems do not tell cases apart.
+        self._taken = {name.casefold() for name in reserved}
 
     def add(self, noun: str, content: bytes, filename: object, where: str) -> str:
         """Add a file and return the name of its input. Raises ApiError for one too many."""
@@ -32,9 +34,10 @@ class SentFiles:
             raise refuse(f"{where}: more than {_MOST_FILES} files", where)
         stem = PurePath(filename).stem if isinstance(filename, str) else ""
         number = 1
-        while not _NAME.fullmatch(stem) or stem in self._reserved or stem in self.contents:
+        while not _NAME.fullmatch(stem) or stem.casefold() in self._taken:
             stem = f"{noun}_{number}"
             number += 1
+        self._taken.add(stem.casefold())
         self.contents[stem] = content
         return stem
 

@@ -10,6 +10,7 @@ from typing import Any
 import openai
 import pytest
 
+from aeon.service.http.parts import SentFiles
 from tests.service.http.conftest import Start
 from tests.support.input_files import make_pdf, make_png, make_wav
 from tests.support.openai_server import OpenAIServer
@@ -100,6 +101,13 @@ def test_files_of_earlier_messages_are_named_where_they_stood(start: Start, scri
     earlier = json.loads(status.record.inputs["conversation"])
     assert earlier[0]["content"] == "Look: [image_1]  [image_2] "
     assert list_sent(script).count("image_url") == 3
+
+
+def test_names_that_differ_only_in_case_are_two_paths_on_every_system():
+    files = SentFiles({"conversation"})
+    sent = ["Report.txt", "report.txt", "REPORT.pdf", "Conversation.txt"]
+    names = [files.add("file", b"x", filename, "messages[0]") for filename in sent]
+    assert names == ["Report", "file_1", "file_2", "file_3"]
 
 
 def test_a_plan_file_finds_its_input_by_the_name_of_the_file(
