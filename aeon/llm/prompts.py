@@ -36,6 +36,7 @@ from aeon.domain.values import JsonMapping
 from aeon.files.fences import name_fence
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.llm import template_work
 from aeon.llm.compiled import CompiledTemplates
 from aeon.llm.template_work import (
     FILTERS,
@@ -286,7 +287,7 @@ for _name in ("random", *_UNBOUNDED_FILTERS):
 
 
 _schema_json = once_per_schema(to_json)
-_COMPILED = CompiledTemplates()
+_COMPILED = CompiledTemplates(__file__, template_work.__file__)
 _INCLUDED = re.compile(r'\{%-? *include "([^"]+)"')
 
 

@@ -71,7 +71,7 @@ def without_controls(data: object) -> Any:
 @cache
 def _environment() -> Environment:
     return Environment(
-        bytecode_cache=CompiledTemplates(),
+        bytecode_cache=CompiledTemplates(__file__),
         loader=FileSystemLoader(_ASSETS),
         autoescape=True,
         finalize=_escape_text,

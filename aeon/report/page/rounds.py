@@ -118,7 +118,9 @@ def view_rounds(results: Mapping[str, StepResult], items: Sequence[Item]) -> dic
         result = results.get(step_id)
         used = result.tool_use if result else None
         journal = _read_journal(by_step[step_id])
-        asked = used.rounds if used else [_list_asked(journal, n) for n in _list_open(journal)]
+        asked: Sequence[Sequence[ToolCallRecord]] = used.rounds if used else ()
+        if result is None:
+            asked = [_list_asked(journal, number) for number in _list_open(journal)]
         rounds = tuple(_view_step(asked, journal))
         if rounds:
             found[step_id] = StepRounds(rounds, _ENDS.get(used.ended_by, "") if used else "")
@@ -168,7 +170,7 @@ def _read_asked(journal: _StepItems, number: int) -> list[ToolCallRecord]:
         return [
             ToolCallRecord(tool=one["tool"], arguments=_write(one["arguments"])) for one in calls
         ]
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, RecursionError):
         return []
 
 

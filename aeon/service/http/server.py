@@ -47,6 +47,11 @@ class _PatientProtocol(H11Protocol):
         self._patience.cancel()
         super().connection_lost(exc)
 
+    def resume_writing(self) -> None:
+        """Note that the client has read: what is unsent at the next look came later."""
+        super().resume_writing()
+        self._unsent = 0
+
     def _look(self) -> None:
         """Drop the connection where the client has read nothing since the last look, and close it
         where no request has arrived since then: an incomplete one would hold it open for ever."""

@@ -144,7 +144,7 @@ def test_the_simulated_provider_costs_nothing(aeon, monkeypatch):
 def test_tasks_of_ones_own_are_refused(aeon):
     ended = aeon("verify", "task=x")
     assert ended.status == 2
-    assert "leave task out" in ended.err
+    assert "leave out task" in ended.err
 
 
 def test_a_simulated_run_says_that_its_end_is_made_up(aeon: RunAeon):

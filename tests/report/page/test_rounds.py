@@ -127,6 +127,26 @@ def test_a_run_that_was_killed_shows_the_rounds_that_it_had(tmp_path: Path) -> N
     ]
 
 
+def test_calls_that_a_step_without_tools_only_speaks_of_are_not_shown(tmp_path: Path) -> None:
+    pretended = {"tool_calls": [{"tool": "audit", "arguments": "{}"}]}
+    model = ScriptedModel(plan=plan("a"), step=pretended, repair=clear("done"))
+    with Aeon.from_config(["mode=core"], environ={}, adapter=model) as aeon:
+        aeon.run("make tea", directory=tmp_path)
+    record = load_record(tmp_path)
+    views = view_passes(record.result.history, list_items(record))
+    assert not any(view.rounds for view in views)
+
+
+def test_an_answer_that_is_nested_too_deeply_has_its_page(tmp_path: Path) -> None:
+    deep = "[" * 5_000
+    model = ScriptedModel(plan=plan("a"), step=deep, repair=clear("done"))
+    with Aeon.from_config(["mode=core"], environ={}, adapter=model) as aeon:
+        aeon.run("make tea", directory=tmp_path)
+    cut_off(tmp_path, after="call_answered")
+    write_report(tmp_path)
+    assert (tmp_path / "report.html").stat().st_size > 0
+
+
 def test_without_a_store_a_killed_run_shows_the_calls_that_ended(tmp_path: Path) -> None:
     step = in_turn(calls(TEA, NOWHERE), calls(ORDER))
     killed = cut_off(run(tmp_path, step, "store=off"), after="tool_called")

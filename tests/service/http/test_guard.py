@@ -176,6 +176,18 @@ class Connections:
         """The bytes that the first client has not taken."""
         return int(self.open[0].transport.get_write_buffer_size())
 
+    def empty_and_fill(self) -> None:
+        """Let the first client have read all that was unsent, and as much more be written."""
+        done = threading.Event()
+
+        def empty_and_fill() -> None:
+            self.open[0].resume_writing()
+            self.open[0].pause_writing()
+            done.set()
+
+        self.open[0].loop.call_soon_threadsafe(empty_and_fill)
+        assert done.wait(30)
+
     def look(self) -> bool:
         """Look after the first connection; whether its client is still there then."""
         looked = threading.Event()
@@ -232,6 +244,20 @@ def test_a_client_that_takes_its_answer_slowly_is_not(
             if connections.count_unsent() < unsent_then:
                 connections.look()
                 unsent_then = connections.unsent_then
+
+
+def test_a_client_that_reads_between_two_looks_is_not_dropped(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    connections = Connections(monkeypatch)
+    served = start(*SIMULATED, "mode=single")
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        ask_for_much(client, served, 1)
+        wait_for(lambda: connections.open and connections.count_unsent())
+        assert connections.look()
+        connections.empty_and_fill()
+        assert connections.look()
+        wait_for(lambda: not connections.look())
 
 
 @pytest.mark.parametrize(
