@@ -11,7 +11,7 @@ from typing import Any
 from aeon.domain.values import JsonMapping
 from aeon.service.http.errors import ApiError, refuse
 
-_TEXT_PARTS = ("text", "input_text", "output_text")
+_TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _MOST_FILES = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -57,7 +57,7 @@ def read_content(content: Any, where: str, files: SentFiles) -> str:
 
 def _read_part(part: JsonMapping, where: str, files: SentFiles) -> str:
     kind = part.get("type")
-    text = part.get("text")
+    text = part.get("refusal" if kind == "refusal" else "text")
     if kind in _TEXT_PARTS and isinstance(text, str):
         return text
     match kind:

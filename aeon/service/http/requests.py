@@ -98,9 +98,11 @@ def _make_request(
     inputs = _read_texts(body, "inputs")
     files = SentFiles({CONVERSATION, *inputs})
     said = [
-        _read_message(message, f"{param}[{place}]", files) for place, message in enumerate(messages)
+        _read_message(message, f"{param}[{place}]", files)
+        for place, message in enumerate(messages)
+        if not _is_reasoning(message)
     ]
-    if said[-1]["role"] != "user":
+    if not said or said[-1]["role"] != "user":
         raise refuse("the last message must be the user's: it is the task", param)
     if said[:-1] and CONVERSATION in inputs:
         raise refuse(f"inputs.{CONVERSATION}: earlier messages have that name", "inputs")
@@ -113,13 +115,21 @@ def _make_request(
     return JobRequest(model, said[-1]["content"], inputs, background, note, files.contents)
 
 
+def _is_reasoning(item: Any) -> bool:
+    """Whether an item of an earlier response shows how a model reached its answer."""
+    return isinstance(item, dict) and item.get("type") == "reasoning"
+
+
 def _read_message(message: Any, where: str, files: SentFiles) -> dict[str, str]:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(role, str):
         raise refuse(f"{where} must be a message with a role", where)
     if message.get("tool_calls") or role in ("tool", "function"):
         raise refuse(f"{where}: tools are configured on the server", where, "unsupported_parameter")
-    return {"role": role, "content": read_content(message.get("content"), where, files)}
+    content = message.get("content")
+    if content is None and role == "assistant":
+        content = message.get("refusal") or ""
+    return {"role": role, "content": read_content(content, where, files)}
 
 
 def _read_texts(body: JsonMapping, name: str) -> dict[str, str]:

@@ -10,7 +10,9 @@ from typing import Any
 import openai
 import pytest
 
+from aeon.service.http.errors import ApiError
 from aeon.service.http.parts import SentFiles
+from aeon.service.http.requests import read_chat, read_response
 from tests.service.http.conftest import Start
 from tests.support.input_files import make_pdf, make_png, make_wav
 from tests.support.openai_server import OpenAIServer
@@ -108,6 +110,50 @@ def test_names_that_differ_only_in_case_are_two_paths_on_every_system():
     sent = ["Report.txt", "report.txt", "REPORT.pdf", "Conversation.txt"]
     names = [files.add("file", b"x", filename, "messages[0]") for filename in sent]
     assert names == ["Report", "file_1", "file_2", "file_3"]
+
+
+REFUSAL = {"type": "refusal", "refusal": "Not that."}
+ASKED = {"role": "user", "content": "And now?"}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "text"),
+    [
+        ({"role": "assistant", "content": None}, ""),
+        ({"role": "assistant", "content": None, "refusal": "Not that."}, "Not that."),
+        ({"role": "assistant", "content": "tea", "refusal": None}, "tea"),
+        ({"role": "assistant", "content": [REFUSAL]}, "Not that."),
+    ],
+)
+def test_what_an_assistant_said_before_is_read(earlier: dict[str, Any], text: str):
+    chat = read_chat({"model": "aeon", "messages": [earlier, ASKED]})
+    response = read_response({"model": "aeon", "input": [earlier, ASKED]})
+    for asked in (chat, response):
+        assert json.loads(asked.inputs["conversation"]) == [{"role": "assistant", "content": text}]
+
+
+def test_the_reasoning_of_an_earlier_response_is_left_out():
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
+    asked = read_response({"model": "aeon", "input": [reasoning, ASKED, reasoning]})
+    assert asked.task == "And now?"
+    assert asked.inputs == {}
+    with pytest.raises(ApiError, match="the last message must be the user's"):
+        read_response({"model": "aeon", "input": [reasoning]})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": None},
+        {"role": "assistant", "content": None, "refusal": 3},
+        {"role": "assistant", "content": [{"type": "refusal", "text": "Not that."}]},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": None}]},
+        {"role": "user", "content": [{"type": ["text"], "text": "tea"}]},
+    ],
+)
+def test_a_message_without_a_text_is_refused(message: dict[str, Any]):
+    with pytest.raises(ApiError, match="a part is a text"):
+        read_chat({"model": "aeon", "messages": [message, ASKED]})
 
 
 def test_a_plan_file_finds_its_input_by_the_name_of_the_file(
