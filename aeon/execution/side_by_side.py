@@ -21,8 +21,10 @@ from aeon.tools.registry import on_behalf_of
 
 
 class SideBySide:
-    """Makes the calls of tool rounds, at most `most` at once. A call that may have effects, or that
-    a person must approve, runs alone: after all earlier calls and before all later ones."""
+    """Makes the calls of tool rounds. A call that may have effects, or that a person must approve,
+    runs alone, in its step's thread: after all earlier calls of its round and before all later
+    ones. The others run concurrently: at most `most` at once in all steps, not counting calls that
+    have no other beside them."""
 
     def __init__(self, invoker: ToolInvoker, most: int) -> None:
         self._invoker = invoker
@@ -32,12 +34,15 @@ class SideBySide:
     def call_all(
         self, step: PlanStep, allowance: RoundAllowance, new: Sequence[NewCall]
     ) -> list[ToolResult]:
-        """Return the results of a round's calls, in order. Raises PersonAwaited after all calls
-        have been tried, so that a person can approve them together; and errors that must end the
-        run."""
+        """Return the results of a round's calls, in order. Once a call waits for a person, later
+        calls are left to the resumed run, except for those that a person must approve: these are
+        tried, so that all can be approved together. Then raises PersonAwaited; and errors that must
+        end the run."""
         results: list[ToolResult] = []
         awaited: PersonAwaited | None = None
         for group in self._group(new):
+            if awaited is not None and self._invoker.approval(group[0].tool) != "ask":
+                continue
             try:
                 results += self._call_group(step, allowance, group)
             except PersonAwaited as waits:

@@ -304,6 +304,37 @@ def test_what_a_step_calls_by_itself_is_approved_together_and_each_is_called_onc
     assert result.ttl.used == 2
 
 
+@pytest.mark.parametrize("most", [1, 8])
+def test_a_call_waits_for_the_approval_of_an_earlier_one_of_its_round(
+    run: Any, tmp_path: Path, most: int
+) -> None:
+    log: list[str] = []
+
+    def make_tool(name: str, **more: Any) -> Tool:
+        return a_tool(lambda given: log.append(f"{name} {given['text']}"), name=name, **more)
+
+    tools = [
+        make_tool("look"),
+        make_tool("backup", approval="ask", side_effects=True),
+        make_tool("delete", side_effects=True),
+    ]
+    order = ["look a", "backup a", "delete a", "look b", "backup b", "delete b"]
+    asked = [
+        {"tool": tool, "arguments": json.dumps({"text": text})}
+        for tool, text in (line.split() for line in order)
+    ]
+    rounds = [{"tool_calls": asked, "answer": None}, {"tool_calls": [], "answer": clear("done")}]
+    itself = {"id": "a", "description": "Tidy up", "agent": "llm", "tools": ["*"]}
+    options = [plan_file(tmp_path, itself), "mode=core", f"execution.max_parallel={most}"]
+    waiting = run("one", ScriptedModel(step=rounds), *options, tools=tools)
+    assert (len(waiting.waits_for), log) == (2, ["look a"])
+    answer(tmp_path / "one", "yes", "yes")
+    assert run("two", ScriptedModel(step=rounds[1:]), "resume=one", tools=tools).exit_status == 0
+    assert log == order
+    assert run("three", ScriptedModel(), "resume=two", tools=tools).exit_status == 0
+    assert log == order
+
+
 def test_a_check_by_a_tool_that_is_to_be_approved_waits_too(run: Any, tmp_path: Path) -> None:
     calls: list[Any] = []
 
