@@ -46,10 +46,15 @@ class ByKey:
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """Return the stored answer; None if there is none. Raises StoreFailed."""
-        entry = self._source.get(request.key)
+        entry = self.find_whole(request)
         if entry is None or self._whole:
             return entry
         return entry if entry.usable and policy(entry.answer) != "replay" else None
+
+    def find_whole(self, request: StoreRequest) -> Entry | None:
+        """Return the stored answer, even an unusable one; None if there is none. Raises
+        StoreFailed."""
+        return self._source.get(request.key)
 
 
 class Shared:

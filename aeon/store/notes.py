@@ -16,7 +16,7 @@ class NotedSession(Protocol):
     StoreFailed."""
 
     def find_begun(self, request: StoreRequest) -> JsonObject | None:
-        """Return the note that an earlier run left; None if it left none."""
+        """Return the note that an earlier run left; None if it left none, or withdrew it."""
 
     def begin(self, request: StoreRequest, note: JsonObject) -> None:
         """Write a note."""
@@ -35,8 +35,11 @@ class RequestNotes:
         self._written: list[tuple[StoreRequest, JsonObject]] = []
 
     def find(self, about: JsonMapping) -> JsonObject | None:
-        """Return the note that the resumed run left; None if it left none. Raises StoreFailed."""
-        return self._session.find_begun(self._make_mark(about))
+        """Return the note that the resumed run left; None if it left none, or if this request has
+        written one of its own. Raises StoreFailed."""
+        mark = self._make_mark(about)
+        is_replaced = any(mark.key == written.key for written, _ in self._written)
+        return None if is_replaced else self._session.find_begun(mark)
 
     def write(self, about: JsonMapping, note: JsonObject) -> None:
         """Write a note, which replaces the earlier one. Raises StoreFailed."""
@@ -57,14 +60,14 @@ class RequestNotes:
 
 
 NOTES: ContextVar[RequestNotes | None] = ContextVar("notes_on_request", default=None)
-"""The notes on the current request; None if nothing is stored."""
+"""The notes on the current request to a model; None if nothing is stored."""
 
 
 @contextmanager
-def take_notes(notes: RequestNotes) -> Iterator[RequestNotes]:
+def take_notes(notes: RequestNotes | None) -> Iterator[None]:
     """Make `notes` the notes on the current request during the block."""
     before = NOTES.set(notes)
     try:
-        yield notes
+        yield
     finally:
         NOTES.reset(before)

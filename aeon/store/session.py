@@ -108,7 +108,8 @@ class Session:
         and what `ask` raises."""
         when_unusable(lambda: self._note_unusable(request.path))
         if not (self._lookups or self._own or self._shared):
-            return ask()
+            with take_notes(None):
+                return ask()
         request = self._number(request)
         with ExitStack() as alone:
             for lookup in self._lookups:
@@ -121,12 +122,19 @@ class Session:
                     return found.answer
             if self._recording is not None:
                 raise describe_miss(request, self._recording)
-            with take_notes(RequestNotes(self, request)) as notes:
-                answer = ask()
-            time = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._store(Entry(request=request, answer=answer, time=time), policy)
+            return self._ask(request, ask, policy)
+
+    def _ask(self, request: StoreRequest, ask: Callable[[], Answer], policy: ReusePolicy) -> Answer:
+        """Return a new answer, stored."""
+        # A tool may make several requests, which notes on its one call could not tell apart.
+        notes = RequestNotes(self, request) if request.kind == "model" else None
+        with take_notes(notes):
+            answer = ask()
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._store(Entry(request=request, answer=answer, time=time), policy)
+        if notes is not None:
             notes.clear()
-            return answer
+        return answer
 
     def begin(self, request: StoreRequest, note: JsonObject | None = None) -> None:
         """Mark, with a note, that the action of a request is about to happen, so that a later run
@@ -138,12 +146,13 @@ class Session:
         self._mark(request, note, usable=False)
 
     def find_begun(self, request: StoreRequest) -> JsonObject | None:
-        """Return the note on a request that the resumed run had begun; None if it had not."""
-        for lookup in self._lookups:
-            entry = lookup.find(request, lambda _: "here") if isinstance(lookup, ByKey) else None
-            if entry is not None and entry.usable:
-                return entry.answer
-        return None
+        """Return the newest note on a request that the resumed run had begun; None if it had not,
+        or the note was withdrawn."""
+        entries = (
+            lookup.find_whole(request) for lookup in self._lookups if isinstance(lookup, ByKey)
+        )
+        newest = next((entry for entry in entries if entry is not None), None)
+        return newest.answer if newest is not None and newest.usable else None
 
     def _mark(self, request: StoreRequest, note: JsonObject, *, usable: bool) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds")

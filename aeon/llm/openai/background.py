@@ -21,7 +21,7 @@ from aeon.llm.openai.connection import ConnectionClosed
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import CALL_HEADERS, RUN
 from aeon.llm.watching import tell_waiting
-from aeon.store.notes import NOTES
+from aeon.store.notes import NOTES, RequestNotes
 
 _UNDER_WAY = ("queued", "in_progress")
 _IN_VAIN = ("cancelled", "failed")
@@ -59,8 +59,7 @@ def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -
     the SDK raises.
     """
     notes = NOTES.get()
-    found = notes.find(wait.about) if notes else None
-    left = _pick_up(wait, str(found[_NOTED])) if found else None
+    left = _pick_up(wait, notes) if notes else None
     if left is not None:
         return _wait_until_done(wait, left)
     created = create()
@@ -74,12 +73,20 @@ def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -
     return _wait_until_done(wait, created)
 
 
-def _pick_up(wait: BackgroundWait, response_id: str) -> Response | None:
-    """Return the current response of an earlier run; None if the server does not have it, or it
-    ended without an answer."""
-    response = _retrieve(wait.sdk, response_id, wait.deadline)
-    is_lost = response.status in _LOST or _read(response).get("status") in _IN_VAIN
-    return None if is_lost else response
+def _pick_up(wait: BackgroundWait, notes: RequestNotes) -> Response | None:
+    """Return the current response of an earlier run; None if there is none, the server does not
+    have it, or it ended without an answer."""
+    note = notes.find(wait.about)
+    if note is None:
+        return None
+    response = _retrieve(wait.sdk, str(note[_NOTED]), wait.deadline)
+    if response.status in _LOST or _read(response).get("status") in _IN_VAIN:
+        return None
+    if response.status < 300:
+        # This run's own note is withdrawn once there is an answer, and no further attempt finds it:
+        # a response of no use is picked up once.
+        notes.write(wait.about, note)
+    return response
 
 
 def _wait_until_done(wait: BackgroundWait, response: Response) -> Response:

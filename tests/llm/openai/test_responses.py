@@ -35,7 +35,8 @@ from aeon.llm.openai import background
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import OfRun
-from aeon.llm.settings import OpenAIProvider
+from aeon.llm.settings import OpenAIProvider, RetrySettings
+from aeon.llm.stack.retry import Retry
 from aeon.llm.stack.stored import Stored
 from aeon.llm.watching import WATCHER, Piece, Waiting, Watcher
 from aeon.store.chain import one_call
@@ -479,7 +480,7 @@ class StoredCalls:
         self._folder = folder
         self._stores: list[SqliteStore] = []
 
-    def ask(self, adapter: OpenAIAdapter) -> Any:
+    def ask(self, adapter: OpenAIAdapter, attempts: int = 1) -> Any:
         """The answer of the next run."""
         folder = self._folder / str(len(self._stores))
         folder.mkdir()
@@ -487,7 +488,8 @@ class StoredCalls:
         own = SqliteStore(store_in(folder))
         before = [ByKey(store) for store in reversed(self._stores)]
         self._stores.append(own)
-        stored = Stored(adapter, Session(before, own=own), adapter._settings)
+        retry = Retry(adapter, RetrySettings(attempts=attempts), sleep=lambda _: None)
+        stored = Stored(retry, Session(before, own=own), adapter._settings)
         return json.loads(stored.complete(request()).text)
 
     def be_killed(self, adapter: OpenAIAdapter) -> None:
@@ -599,11 +601,47 @@ def test_a_server_that_is_down_after_a_kill_is_asked_again(
     assert len(server.inputs) == 1
 
 
-def test_an_answer_that_came_to_nothing_is_not_given_again(
+def test_a_server_that_is_down_for_one_attempt_still_has_the_response(
     start: Start, calls: StoredCalls
 ) -> None:
     server, adapter = start(background=True)
+    calls.be_killed(adapter)
+    server.failures = [error(503, "down")] * 5
+    assert calls.ask(adapter, attempts=2) == ANSWER
+    assert len(server.inputs) == 1
+
+
+def test_one_that_is_empty_is_made_anew_by_the_next_attempt(
+    start: Start, calls: StoredCalls
+) -> None:
+    server, adapter = start({"plan": [Completion(None), ANSWER]}, background=True)
+    calls.be_killed(adapter)
+    assert calls.ask(adapter, attempts=2) == ANSWER
+    assert len(server.inputs) == 2
+
+
+def test_one_that_is_empty_is_paid_once_and_made_anew_by_the_next_run(
+    start: Start, calls: StoredCalls
+) -> None:
+    empty = Completion(None)
+    server, adapter = start({"plan": [empty, empty, ANSWER]}, background=True)
+    calls.be_killed(adapter)
+    with pytest.raises(EmptyAnswer) as failed:
+        calls.ask(adapter, attempts=2)
+    assert failed.value.usage.requests == len(server.inputs) == 2
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 3
+
+
+@pytest.mark.parametrize("kills", [0, 1, 2])
+def test_an_answer_that_came_to_nothing_is_not_given_again(
+    start: Start, calls: StoredCalls, kills: int
+) -> None:
+    server, adapter = start(background=True)
+    for _ in range(kills):
+        calls.be_killed(adapter)
     calls.ask_in_vain(adapter)
+    assert len(server.inputs) == 1
     assert calls.ask(adapter) == ANSWER
     assert len(server.inputs) == 2
 
