@@ -72,24 +72,32 @@ def _check(line: str) -> JSONRPCError | None:
 
 
 def _find_id(line: str) -> RequestId | None:
-    """The id of a request that cannot be taken, so that its client does not wait for ever."""
+    """The id of a request that cannot be taken, so that its client does not wait for ever. None for
+    what has no method: the id of a response may be that of another request of the client."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return _read_id(message)
+    return _read_id(message) if _has_method(message) else None
 
 
 def _find_id_at_ends(line: str) -> RequestId | None:
-    """The id of a request of which there is no more than its ends: it stands before the parameters,
-    or is the last member."""
+    """The id of a request of which there is no more than its ends: its method stands before the
+    parameters; its id too, or it is the last member."""
     head, _, tail = line.removeprefix(_TOO_LONG).partition("\n")
     try:
-        found = _read_id(from_json(head, allow_partial=True))
+        message = from_json(head, allow_partial=True)
     except ValueError:
-        found = None
+        return None
+    if not _has_method(message):
+        return None
+    found = _read_id(message)
     last = _LAST_ID.search(tail)
     return _read_id(json.loads(f"{{{last[0]}")) if found is None and last else found
+
+
+def _has_method(message: object) -> bool:
+    return isinstance(message, dict) and "method" in message
 
 
 def _read_id(message: object) -> RequestId | None:
