@@ -129,7 +129,7 @@ def test_an_objective_that_no_result_has_is_told(tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
         ended = sweep(tmp_path, server, *search, "sweep.objective=scores.beauty")
     assert ended.returncode == 2
-    assert "sweep.objective=scores.beauty: a result has no beauty there" in ended.stderr
+    assert "sweep.objective=scores.beauty: a result has no such key beauty" in ended.stderr
 
 
 def test_caps_and_going_on_are_of_the_launcher_in_this_process_alone(tmp_path: Path) -> None:

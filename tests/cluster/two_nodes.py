@@ -233,6 +233,10 @@ class Cluster:
         )
 
 
+DYING_SECONDS = 5
+"""A process may still ask after the moment that a kill has: until it is dead, and its actors are."""
+
+
 def repeated(log: list[Asked], kills: list[float]) -> tuple[int, int]:
     """How many requests were asked again though their answers had been kept, and how many that were on their way at a
     kill. Undisturbed, batches with `execution.max_parallel=1` ask each request once, and a row only when the answer
@@ -242,7 +246,7 @@ def repeated(log: list[Asked], kills: list[float]) -> tuple[int, int]:
     for asked in log:
         earlier = asked_at.get(asked.request)
         if earlier is not None:
-            was_killed = any(earlier < kill < asked.time for kill in kills)
+            was_killed = any(earlier - DYING_SECONDS < kill < asked.time for kill in kills)
             if was_killed and last_of_task[asked.task] == asked.request:
                 on_its_way += 1
             else:
