@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache, compiler
@@ -21,11 +22,15 @@ class CompiledTemplates(FileSystemBytecodeCache):
             str(Path(__file__).with_name("__pycache__")),
             f"__template_%s.{sys.implementation.cache_tag}.cache",
         )
-        sources = (Path(each).read_bytes() for each in (compiler.__file__, *made_by))
-        self._form = hashlib.sha256(b"".join(sources)).hexdigest()
+        self._made_by = (compiler.__file__, *made_by)
+
+    @cached_property
+    def _form(self) -> str:
+        sources = (Path(each).read_bytes() for each in self._made_by)
+        return hashlib.sha256(b"".join(sources)).hexdigest()
 
     def get_source_checksum(self, source: str) -> str:
-        """Return what a file must have been made of to be used."""
+        """Return the digest that a file must have to be used."""
         return super().get_source_checksum(self._form + source)
 
     def load_bytecode(self, bucket: Bucket) -> None:
