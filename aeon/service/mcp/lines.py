@@ -1,4 +1,4 @@
-"""The lines of a client on standard input: messages of the protocol, or refused with an error."""
+"""Reads a client's lines on standard input, and refuses those that are no messages of MCP."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pydantic_core import from_json
 _MOST_CHARACTERS = 4 * 2**20
 """As many as the SDK takes over HTTP."""
 _TOO_LONG = "\0"
-"""What stands for a line that was not read, before its beginning and its end."""
+"""Marks a line of which only the beginning and the end were read."""
 _ENDS = 500
 _LAST_ID = re.compile(r'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*\}\s*\Z')
 
 
 def read_lines(stream: TextIO) -> Iterator[str]:
-    """The lines of a stream that are not blank. One that is too long is never held whole: its
-    beginning and its end are given."""
+    """Yield the lines of a stream, except for blank ones. A line that is too long is never held
+    whole: only its beginning and its end are yielded, after a mark."""
     while line := stream.readline(_MOST_CHARACTERS):
         if len(line) < _MOST_CHARACTERS or line.endswith("\n"):
             if not line.isspace():
@@ -47,7 +47,7 @@ def read_lines(stream: TextIO) -> Iterator[str]:
 async def select_messages(
     lines: AsyncIterable[str], refusing: MemoryObjectSendStream[SessionMessage]
 ) -> AsyncIterator[str]:
-    """The lines that are messages; each other one is refused with an error."""
+    """Yield the lines that are messages; answer every other line with an error."""
     async for line in lines:
         refusal = _check(line)
         if refusal is None:
@@ -57,7 +57,7 @@ async def select_messages(
 
 
 def _check(line: str) -> JSONRPCError | None:
-    """The error for a line that is no message."""
+    """Return the error for a line that is no message; None for a message."""
     if line.startswith(_TOO_LONG):
         message = f"A line has at most {_MOST_CHARACTERS} characters"
         return _refuse(_find_id_at_ends(line), PARSE_ERROR, message)
@@ -72,8 +72,8 @@ def _check(line: str) -> JSONRPCError | None:
 
 
 def _find_id(line: str) -> RequestId | None:
-    """The id of a request that cannot be taken, so that its client does not wait for ever. None for
-    what has no method: the id of a response may be that of another request of the client."""
+    """Return the id of a refused request, so that its client does not wait for ever. None for a
+    line without a method: a response's id may be that of another request of the client."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -82,8 +82,8 @@ def _find_id(line: str) -> RequestId | None:
 
 
 def _find_id_at_ends(line: str) -> RequestId | None:
-    """The id of a request of which there is no more than its ends: its method stands before the
-    parameters; its id too, or it is the last member."""
+    """Return the id of a request from its beginning and its end. Its method must stand before the
+    parameters; its id may stand there too, or be the last member."""
     head, _, tail = line.removeprefix(_TOO_LONG).partition("\n")
     try:
         message = from_json(head, allow_partial=True)
