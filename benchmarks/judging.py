@@ -5,6 +5,7 @@
 
 CALL is `review` (semantic_validation of the work), `assessment` (convergence, after a review that found nothing) or
 `assessment-reviewed` (convergence, given the planted fault as an issue of the review; not where nothing is planted).
+Where only a draft shows the fault there is no `assessment`: after such a review it is not shown the draft.
 A file holds system, user and the schema of the answer in words. ANSWERS.json maps CASE.CALL to the JSON answered.
 
 `prompts` prints how many prompts of each call there are, and their characters. `score` prints for each call, of the
@@ -47,7 +48,7 @@ SCORES = ("completeness", "coherence", "consistency")
 @dataclass(frozen=True, slots=True)
 class Planted:
     """A fault of finished work: at which of the steps a review may place it, the first of them in doubt; which types
-    a review and which kinds an assessment may give it; whether it blocks the answer."""
+    a review and which kinds an assessment may give it; whether it blocks the answer; whether a draft alone shows it."""
 
     description: str
     steps: tuple[str, ...]
@@ -55,6 +56,7 @@ class Planted:
     severity: str
     kinds: tuple[str, ...]
     blocking: bool
+    draft_alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ class Case:
     @property
     def calls(self) -> tuple[str, ...]:
         """The calls that judge it."""
-        return CALLS if self.planted else (REVIEW, ASSESSMENT)
+        if self.planted is None:
+            return (REVIEW, ASSESSMENT)
+        return (REVIEW, REVIEWED) if self.planted.draft_alone else CALLS
 
 
 def load_cases(path: Path = CASES) -> list[Case]:
@@ -117,6 +121,7 @@ def _make_planted(label: Mapping[str, Any] | None) -> Planted | None:
         severity=label["severity"],
         kinds=tuple(label["kinds"]),
         blocking=label["blocking"],
+        draft_alone=label.get("draft_alone", False),
     )
 
 

@@ -16,7 +16,6 @@ from aeon.app.parent import list_changes, list_held_back
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run, RunPlace
-from aeon.checks.selection import CheckSet
 from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
@@ -97,6 +96,7 @@ class Aeon:
             )
             job = resolve_job(settings, environ, composition, own)
         self._process = process.build_process(job, environ, open_endpoints)
+        # Servers of tools run by now, and nobody else could close them.
         try:
             rehearsal.check(self._process)
         except BaseException:
@@ -285,7 +285,7 @@ class Aeon:
             dict(context) if context else None,
             plan,
             task_in_plan=in_plan,
-            checks=self._prepare_row_checks(checks),
+            checks=self._process.check_maker.prepare_row(checks) if checks else None,
             row=row,
             files=files,
         )
@@ -294,6 +294,7 @@ class Aeon:
     def _find_files(self, given: Mapping[str, str]) -> dict[str, InputFile]:
         """Find the files behind the inputs that the settings passed on, each as its text."""
         files = self.job.files
+        # A text passed under the name of a file replaces it.
         return {name: file for name, file in files.items() if given.get(name) == file.text}
 
     def check_interaction(self, *, has_person: bool = False) -> None:
@@ -322,33 +323,20 @@ class Aeon:
             return plan_one_step(self.settings.mode.one_step, answer)
         if self.workflow is None:
             return None
-        values = self._read_inputs(inputs)
+        named = f"plan_file={self.settings.plan_file}"
+        try:
+            values = self.workflow.read_inputs(inputs)
+        except ConfigError as error:
+            raise ConfigError(f"{named}: {error.message}", hint=error.hint) from None
         plan = self.workflow.plan(task, values)
-        self._try_inputs(plan, values)
-        return plan
-
-    def _try_inputs(self, plan: Plan, values: JsonMapping) -> None:
-        """Raise ConfigError for inputs with which a condition or a list of the plan file fails at
-        once."""
+        # Conditions and lists over inputs alone are settled here, so that one that fails costs no
+        # call.
         settled = Settlement({}, values, self.settings.execution.max_steps).settle(plan)
         failed = next((step for step in settled.steps if step.status == "failed"), None)
         if failed is not None:
-            named = f"plan_file={self.settings.plan_file}: step {failed.step_id}"
-            raise ConfigError(f"{named}: {failed.errors[-1]}", hint="Look at the inputs.")
-
-    def _read_inputs(self, texts: Mapping[str, str]) -> JsonMapping:
-        """Return the inputs as values. Raises ConfigError for one that the plan file does not
-        allow."""
-        if self.workflow is None:
-            return texts
-        try:
-            return self.workflow.read_inputs(texts)
-        except ConfigError as error:
-            problem = f"plan_file={self.settings.plan_file}: {error.message}"
-            raise ConfigError(problem, hint=error.hint) from None
-
-    def _prepare_row_checks(self, checks: Mapping[str, OuterCheck] | None) -> CheckSet | None:
-        return self._process.check_maker.prepare_row(checks) if checks else None
+            problem = f"{named}: step {failed.step_id}: {failed.errors[-1]}"
+            raise ConfigError(problem, hint="Look at the inputs.")
+        return plan
 
     def _find_text(self, task: str | None) -> str:
         text = self.workflow.task if task is None and self.workflow is not None else task or ""

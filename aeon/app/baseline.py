@@ -55,6 +55,7 @@ def make_direct_process(
     be used."""
     settings = shared.settings
     store = find_direct_store(settings.store) or settings.store
+    # Samples, tools and a shared memory are what the call is compared with: it has none.
     execution = ExecutionSettings(max_parallel=settings.execution.max_parallel)
     memory = MemorySettings(
         entries=settings.memory.entries, max_characters=settings.memory.max_characters
@@ -62,6 +63,7 @@ def make_direct_process(
     changes = {
         "mode": settings.mode.model_copy(update={"kind": "single"}),
         "ttl": settings.ttl.model_copy(update={"base": _DIRECT_CYCLES}),
+        # A direct call is one pass, whatever the run was allowed.
         "limits": limits.model_copy(update={"max_passes": None}),
         "answer": settings.answer.model_copy(update={"baseline": False, "judge": False}),
         "execution": execution,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.app import tools
@@ -36,13 +36,6 @@ from aeon.validation.semantic import SemanticValidator
 T = TypeVar("T")
 
 
-class MakeInvoker(Protocol):
-    """Makes the invoker of a run's tools."""
-
-    def __call__(self, registry: ToolRegistry, settings: ToolSettings) -> ToolInvoker:
-        """Return an invoker of these tools."""
-
-
 @dataclass(frozen=True, slots=True)
 class Components:
     """The components of one run that ask a model."""
@@ -63,7 +56,7 @@ class Packaged:
     inputs: Mapping[str, str]
     stream: EventStream
     memory: RunMemory
-    make_invoker: MakeInvoker = ToolInvoker
+    make_invoker: Callable[[ToolRegistry, ToolSettings], ToolInvoker] = ToolInvoker
     context: JsonMapping | None = None
     do_step: DoStep | None = None
     checks: AnswerChecks = NO_CHECKS
@@ -201,6 +194,7 @@ def build_components(packaged: Packaged, llm: LLMAdapter) -> Components:
         component: T = make(llm) if mine is None else mine
         return component
 
+    # First, since every component made afterwards repairs with it.
     packaged.supervisor = own.make("supervisor", _offer(packaged, llm, packaged.make_supervisor))
     return Components(
         convergence=choose("convergence", packaged.make_convergence),

@@ -36,12 +36,13 @@ def run_all(
         for item in items:
             pool.submit(work, item).add_done_callback(ended.put)
             running += 1
+            # What is ready goes out before the next item is taken: taking one may wait.
             while running >= max_concurrency or not ended.empty():
                 running -= 1
                 yield ended.get().result()
         for _ in range(running):
             yield ended.get().result()
-    except BaseException:
+    except BaseException:  # GeneratorExit too: the caller stopped iterating
         control.request_stop()
         raise
     finally:
@@ -62,6 +63,7 @@ async def run_awaited(
         except BaseException as error:
             future.set_exception(error)
 
+    # A daemon, unlike the threads of `asyncio.to_thread`, which an ending program waits for.
     threading.Thread(target=copy_context().run, args=(serve,), daemon=True, name="aeon-run").start()
     try:
         # Shielded: a cancelled future would accept no result from a run that ends a little later.

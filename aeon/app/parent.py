@@ -80,6 +80,7 @@ def find_parent(job: Job) -> Parent | None:
     working_directory = Path(origin.working_directory)
     given = composition.overrides
     pin_project_of_run(working_directory, given, [*(origin.overrides or ()), *given])
+    # Modules of a stranger's folder are not even looked for where no setting starts code.
     if find_code(settings):
         search_for_modules(working_directory)
     backend = settings.store.own_backend
@@ -159,12 +160,14 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
 
 
 def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: OwnObject) -> Path | None:
+    # Runs are often moved together: the way from child to parent then still holds, and failing that
+    # the parent stands in a neighbouring folder.
     moved = os.path.relpath(link.path, of_child.directory or link.path)
     near = (path.parent for path in child.parent.parent.glob(f"*/*/{origins.FILE}"))
     for place in chain((Path(link.path), Path(os.path.normpath(child / moved))), near):
         try:
             if origins.read(place).run_id == link.run_id:
-                open_source(place, backend).close()
+                open_source(place, backend).close()  # raises when its answers cannot be read
                 return place
         except (ConfigError, StoreFailed, OSError):
             continue
@@ -201,7 +204,8 @@ def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
         if before.get(name) != now.get(name):
             yield (
                 f"components.{name} is {now.get(name, _PACKAGED)}, and was "
-                f"{before.get(name, _PACKAGED)} in {parent.path}: the calls that it changes are made again"
+                f"{before.get(name, _PACKAGED)} in {parent.path}: "
+                "the calls that it changes are made again"
             )
 
 

@@ -105,11 +105,15 @@ def build_process(
     schemas = _load_schemas(settings)
     warnings: list[str] = list(environ.warnings) if isinstance(environ, Environment) else []
     registry = _start_tools(settings, environ, own.tools, warnings)
+    # From here on servers run, which an error must not leave behind.
     try:
         workflow = _load_workflow(settings, registry)
         check_maker = _make_check_maker(job, registry)
         checks = check_maker.prepare(workflow.checks if workflow else {})
-        endpoints = _open_adapter(settings, environ, adapter, open_endpoints or process_stack)
+        if settings.store.mode == "replay":  # needs no key, and imports no adapter
+            endpoints = stack.absent_stack(settings.provider)
+        else:
+            endpoints = (open_endpoints or process_stack)(settings.provider, environ, adapter)
         synthetic = _is_synthetic(job, endpoints)
         _refuse_synthetic_in_production(settings, synthetic=synthetic)
     except BaseException:
@@ -150,17 +154,6 @@ def _start_tools(
         registry.close()
         raise
     return registry
-
-
-def _open_adapter(
-    settings: Settings,
-    environ: Mapping[str, str],
-    own_adapter: LLMAdapter | None,
-    open_endpoints: OpenEndpoints,
-) -> Endpoints:
-    if settings.store.mode == "replay":
-        return stack.absent_stack(settings.provider)
-    return open_endpoints(settings.provider, environ, own_adapter)
 
 
 def _load_schemas(settings: Settings) -> SchemaLibrary:
@@ -256,6 +249,7 @@ def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | Non
 def _make_check_maker(job: Job, registry: ToolRegistry) -> CheckMaker:
     settings = job.settings
     configured = settings.convergence.checks
+    # Checks may call tools of memory too; without checks its tools need not be imported.
     if configured:
         registry = tools.build_run_registry(registry, InMemory(), settings=settings.tools)
     return CheckMaker(
@@ -359,7 +353,7 @@ def _build_openai_adapter(
     }
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
     key = environ.get(settings.api_key_env, "").strip() or None
-    if client is not None:
+    if client is not None:  # it has its own
         key = None
         headers = {}
     if settings.batch:

@@ -37,7 +37,7 @@ from aeon.domain.history import (
 )
 from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import Plan, PlanStep, StepState
-from aeon.domain.request import InputFile, Usage
+from aeon.domain.request import InputFile, Usage, add_costs
 from aeon.domain.result import (
     Degradation,
     Hashes,
@@ -79,6 +79,7 @@ _REMEDIES_OF_ENDS = {
     "repeated": "The model asked for the same call again and again: describe more closely what the "
     "step is to look up, or take another model.",
 }
+# Stated by the result itself, or by their digests.
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "input_as", "resume"}
 
 
@@ -157,9 +158,13 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
 
 
 def _list_named_files(settings: Settings) -> dict[str, FileOrigin]:
-    named = {key: path for key in _ASKED_BY if (path := find_named_file(settings, key))}
-    digests = {key: digest for key, path in named.items() if (digest := digest_of(path))}
-    return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items()}
+    files = {}
+    for key in _ASKED_BY:
+        path = find_named_file(settings, key)
+        digest = digest_of(path) if path else None
+        if digest:
+            files[key] = FileOrigin(path=str(path), sha256=digest)
+    return files
 
 
 def _list_typed(job: Job) -> tuple[str, ...] | None:
@@ -248,15 +253,6 @@ def _advise_on_calibration(run: Identity, outcome: Outcome, ledger: Ledger) -> I
         yield Advisory(kind="not_calibrated", message=message, pass_number=assessed.pass_number)
 
 
-def _describe_passes(
-    result: RunResult, assessed: ExecutionPass | None, ledger: Ledger
-) -> RunResult:
-    total = result.usage.total
-    judged = result.assessed_pass
-    bought = find_bought(result.history, result.answer, judged, ledger.usage_up_to, total)
-    return result.model_copy(update={"bought": bought, "open_issues": find_open_issues(assessed)})
-
-
 def _find_assessed(outcome: Outcome) -> ExecutionPass | None:
     """Return the pass whose judgement applies to the answer: the one that the answer was chosen
     from, if it was judged, else the latest judged one."""
@@ -264,6 +260,15 @@ def _find_assessed(outcome: Outcome) -> ExecutionPass | None:
     chosen = passes[outcome.answer_pass] if outcome.answer_pass is not None else None
     judgement = chosen.evaluation_results.convergence if chosen else None
     return chosen if judgement and judgement.evaluated else latest_assessed(passes)
+
+
+def _describe_passes(
+    result: RunResult, assessed: ExecutionPass | None, ledger: Ledger
+) -> RunResult:
+    total = result.usage.total
+    judged = result.assessed_pass
+    bought = find_bought(result.history, result.answer, judged, ledger.usage_up_to, total)
+    return result.model_copy(update={"bought": bought, "open_issues": find_open_issues(assessed)})
 
 
 def _find_scores(assessed: ExecutionPass | None) -> ConvergenceScores | None:
@@ -305,9 +310,8 @@ def find_overrun(
 
 def _steps_left(plan: Plan | None) -> dict[str, StepState]:
     steps = plan.steps if plan else ()
-    states = {step.step_id: step.state for step in steps}
     done = ("complete", "replaced", "skipped")
-    return {step_id: state for step_id, state in states.items() if state not in done}
+    return {step.step_id: step.state for step in steps if step.state not in done}
 
 
 def _unusable_steps(plan: Plan | None, session: Session) -> tuple[str, ...]:
@@ -449,10 +453,8 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
 def _measure_saved(session: Session, prices: PriceBook) -> Saved:
     usage = sum(session.saved_usage.values(), Usage())
     costs = [
-        prices.cost(of_model, answered=model)
-        for model, of_model in sorted(session.saved_usage.items())
+        prices.cost(of_model, answered=model) for model, of_model in session.saved_usage.items()
     ]
-    known = [cost for cost in costs if cost is not None]
     return Saved(
         model_calls=session.saved["model"],
         tool_calls=session.saved["tool"],
@@ -460,7 +462,7 @@ def _measure_saved(session: Session, prices: PriceBook) -> Saved:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         total_tokens=usage.total_tokens,
-        cost=sum(known) if known and len(known) == len(costs) else None,
+        cost=add_costs(costs) if costs else None,
     )
 
 

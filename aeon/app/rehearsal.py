@@ -64,6 +64,7 @@ class NotSent(LLMError):
 
 class _Checking(PromptLibrary):
     def __init__(self, prompts: PromptLibrary) -> None:
+        # Not made anew: it shares the folders and the compiled templates.
         self.__dict__.update(vars(prompts))
         self._unchecked = prompts
 
@@ -128,7 +129,7 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
     if not requests:
         known = ", ".join(sorted(get_args(CallName)))
         raise ConfigError(f"there is no call {call!r}", hint=f"the calls are {known}")
-    request = requests[-1]
+    request = requests[-1]  # the form of the mode in force, as `_calls` orders them
     files = {**shared.prompts.files(request.call), **shared.schemas.files(request.call)}
     system, user = (message.content for message in request.messages)
     return Rendered(request.call, system, user, request.schema, request.strict, files)

@@ -132,9 +132,7 @@ class Run(Identity):
         result = make_result(self, outcome, self._ledger, session, timings, place.of_multirun)
         if deferral:
             result = result.model_copy(update={"waits_for": deferral.posted})
-        if place.directory is not None:
-            artefacts.write(result, place.directory)
-            self._write_report(place.directory, result, attendance.warn)
+        self._write(result, place.directory, attendance.warn)
         if self._settings.answer.baseline:
             result = self._with_baseline(result, attendance, place.directory)
         return result
@@ -172,6 +170,7 @@ class Run(Identity):
         """Measure the baseline and write the result again with it; return the result unchanged
         where the run has no whole answer, or its caps leave nothing for a direct call."""
         limits = lower_caps(self._settings.limits, result.usage.total)
+        # 0 and 3: it has an answer, converged or not.
         if result.exit_status not in (0, 3) or not has_whole_answer(result):
             return result
         if limits is None:
@@ -183,9 +182,7 @@ class Run(Identity):
         before = find_direct_parent(self.shared.parent)
         report = self.measure_baseline(result, attendance, directory, limits, before)
         result = result.model_copy(update={"baseline": report})
-        if directory is not None:
-            artefacts.write(result, directory)
-            self._write_report(directory, result, attendance.warn)
+        self._write(result, directory, attendance.warn)
         return result
 
     def measure_baseline(
@@ -207,9 +204,12 @@ class Run(Identity):
         )
         return report_baseline(result, direct, folder)
 
-    def _write_report(
-        self, directory: Path, result: RunResult, warn: Callable[[str], None]
+    def _write(
+        self, result: RunResult, directory: Path | None, warn: Callable[[str], None]
     ) -> None:
+        if directory is None:
+            return
+        artefacts.write(result, directory)
         if not self._settings.observability.report:
             return
         try:
@@ -274,11 +274,13 @@ class Run(Identity):
             )
             if attendance.on_start:
                 attendance.on_start(kernel)
-            task = self.work.task
-            provider = self._settings.provider.display_name
-            synthetic = self.shared.synthetic
             stream.emit(
-                RunStarted(run_id=self.run_id, task=task, provider=provider, synthetic=synthetic)
+                RunStarted(
+                    run_id=self.run_id,
+                    task=self.work.task,
+                    provider=self._settings.provider.display_name,
+                    synthetic=self.shared.synthetic,
+                )
             )
             yield kernel, session
         for finding in stack.findings(self.shared.adapter, only_new=True):
@@ -317,6 +319,7 @@ class Run(Identity):
         memory = self._make_own_memory(opened) if given is None else given
         if memory is None:
             memory = opened.enter_context(closing(open_memory(self._settings.memory, self.run_id)))
+        # What is known to be empty is not stored as what memory held at the start.
         begins_empty = given is None and isinstance(memory, InMemory)
         read = None if begins_empty else partial(GuardedMemory(memory, report).search, "")
         of_run = RunMemory(memory, store_memory(read, session))

@@ -78,20 +78,16 @@ def _start_servers(
     memory = MEMORY_TOOLS if settings.builtin else ()
     for made in servers.tools():
         if made.name in memory or registry.get(made.name) is not None:
-            report(_describe_taken(made.name))
+            report(
+                f"MCP tool {made.name!r} is left out: another tool has that name; "
+                "give its server another `prefix` to have both"
+            )
         else:
             registry.register(made)
     for problem in servers.problems():
         report(problem)
     registry.explain_missing_with(servers.unavailable)
     registry.servers_down |= servers.down()
-
-
-def _describe_taken(name: str) -> str:
-    return (
-        f"MCP tool {name!r} is left out: another tool has that name; "
-        "give its server another `prefix` to have both"
-    )
 
 
 def build_run_registry(
@@ -180,19 +176,22 @@ def server_remedy(name: str) -> str:
 
 
 def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
+    _require_known(settings.only or ())
+    selected = [name for name in BUILTIN if _is_selected(name, settings)]
+    made: dict[str, Tool] = {}
+    for module in {BUILTIN[name] for name in selected}:
+        tools = import_module(f"aeon.tools.builtin.{module}").from_settings(settings)
+        made |= {tool.name: tool for tool in tools}
+    # A tool that lacks a setting, such as the folder to read, is not made.
+    return [made[name] for name in selected if name in made]
+
+
+def _require_known(names: Iterable[str]) -> None:
     known = (*BUILTIN, *MEMORY_TOOLS)
-    if unknown := [name for name in settings.only or () if name not in known]:
-        problem = f"tools.builtin.only: there is no built-in tool {unknown[0]!r}"
-        raise ConfigError(problem, hint=f"Name some of {', '.join(known)}.")
-    wanted = [name for name in BUILTIN if _is_selected(name, settings)]
-    modules = [
-        import_module(f"aeon.tools.builtin.{module}")
-        for module in {BUILTIN[name] for name in wanted}
-    ]
-    made: dict[str, Tool] = {
-        tool.name: tool for module in modules for tool in module.from_settings(settings)
-    }
-    return [made[name] for name in wanted if name in made]
+    for name in names:
+        if name not in known:
+            problem = f"tools.builtin.only: there is no built-in tool {name!r}"
+            raise ConfigError(problem, hint=f"Name some of {', '.join(known)}.")
 
 
 def _is_selected(name: str, settings: BuiltinSettings) -> bool:

@@ -32,7 +32,7 @@ from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, store_answers_of, store_steps_of
 from aeon.tools.stored import StoredInvoker
 
-_NO_TIME = 1e-6
+_NO_TIME = 1e-6  # seconds; a limit is above 0
 
 
 def build_kernel(

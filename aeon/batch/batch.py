@@ -14,11 +14,7 @@ from aeon.batch.run import AttendRow, Backend, Ended, leave_unattended
 from aeon.batch.runner import GroupControl
 from aeon.batch.summary import WAITING, Line
 from aeon.config.settings import BatchSettings
-from aeon.domain.errors import (
-    AuthenticationFailed,
-    QuotaExhausted,
-    Unexpected,
-)
+from aeon.domain.errors import AuthenticationFailed, QuotaExhausted, Unexpected
 from aeon.report.words import one_line
 
 _REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name__}
@@ -55,13 +51,16 @@ class Batch:
             lines = in_order(lines, (row.number for row in self.rows()))
         for line in lines:
             self.results.write(line)
-            is_done = self.results.is_done(line)
-            is_over = is_done or line.get("calls") == 0 or _is_defect(line)
-            is_over = is_over and line["ended"] != WAITING
-            if is_over and not self.keeps_runs:
+            if self._is_over(line) and not self.keeps_runs:
                 # Only here: a kill in between would lose the answers.
                 self.backend.forget(digest(line["id"]).hex())
             yield line
+
+    def _is_over(self, line: Line) -> bool:
+        """Check whether nothing of a row's run would be used again."""
+        if line["ended"] == WAITING:
+            return False
+        return self.results.is_done(line) or line.get("calls") == 0 or _is_defect(line)
 
     def count(self) -> int:
         """Count the rows that are left to run."""

@@ -23,6 +23,7 @@ from aeon.report.words import one_line
 MOST_ROWS = 10_000_000
 """The most rows of a dataset. A small Parquet file may unpack to any number of them."""
 REPORTED_ROWS = 250_000
+# The name of the same column in datasets for other tools.
 _OTHER_TARGET = "expected_output"
 
 
@@ -182,14 +183,7 @@ def _row(number: int, line: int, given: object, columns: BatchColumns, common: C
         text = require_unicode(_text(own, columns.task) if is_given else common.task, columns.task)
         if not text.strip():
             raise ValueError(f"there is no task in the column {columns.task!r}")
-        own_inputs = {
-            name: _text(value, f"inputs.{name}")
-            for name, value in _mapping(given.get("inputs"), "inputs")
-        }
-        inputs = {**common.inputs, **own_inputs}
-        inputs |= {
-            name: _text(given.get(column), column) for name, column in columns.inputs.items()
-        }
+        inputs = {**common.inputs, **_read_inputs(given, columns)}
         overrides = tuple(
             f"{name}={value if _needs_no_quotes(value) else format_value(value)}"
             for name, value in _mapping(given.get(columns.overrides), columns.overrides)
@@ -213,10 +207,20 @@ def _require_object(given: object) -> JsonObject:
         raise ValueError(f"a row is a JSON object, not {type(given).__name__}")
     if "input_files" in given:
         raise ValueError(
-            "input_files: a row names no files; those of the command line are given to all rows, and "
-            "a program gives each its own: Aeon.run(inputs={'NAME': Path(...)})"
+            "input_files: a row names no files; those of the command line are given to all "
+            "rows, and a program gives each its own: Aeon.run(inputs={'NAME': Path(...)})"
         )
     return given
+
+
+def _read_inputs(given: JsonMapping, columns: BatchColumns) -> dict[str, str]:
+    inputs = {
+        name: _text(value, f"inputs.{name}")
+        for name, value in _mapping(given.get("inputs"), "inputs")
+    }
+    for name, column in columns.inputs.items():
+        inputs[name] = _text(given.get(column), column)
+    return inputs
 
 
 def _read_target(value: object, name: str) -> str:

@@ -18,6 +18,7 @@ from aeon.llm.stack.limiter import POLL_SECONDS
 from aeon.llm.stack.limits import LimitSettings, Meter
 from aeon.llm.stack.patience import Patience
 
+# A server and its limits: settings that agree in these share a state.
 _FIELDS_OF_SERVERS = {
     "base_url",
     "base_url_env",

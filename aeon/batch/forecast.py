@@ -9,8 +9,10 @@ from typing import NamedTuple
 from aeon.app.aeon import Aeon
 from aeon.batch.dataset import Dataset, Row
 from aeon.batch.summary import Summary
+from aeon.config.settings import Settings
+from aeon.convergence.margin import MOST_JUDGEMENTS
 from aeon.domain.plan import PlanStep
-from aeon.domain.request import Usage
+from aeon.domain.request import Usage, add_costs
 from aeon.execution.forecast import forecast
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.llm.prices import price_book
@@ -45,11 +47,9 @@ class Forecast(NamedTuple):
 
 def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
     """Add several forecasts, each with its name in front of its words."""
-    costs = [part.least_cost for part in parts.values()]
-    known = [cost for cost in costs if cost is not None]
     return Forecast(
         sum(part.rows for part in parts.values()),
-        sum(known) if len(known) == len(costs) else None,
+        add_costs(part.least_cost for part in parts.values()),
         "\n".join(f"{name}: {part.words}" for name, part in parts.items()),
         is_even=False,
     )
@@ -62,10 +62,12 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
     tokens, cost = _mean_prompts(aeon, dataset)
     money = "no price is known" if cost is None else f"cost at least {rows * cost:.4f}"
     capped = settings.limits.max_cost
-    each = f"{least} to {most}" if least < most else least
+    each = f"{least} to {most} calls" if least < most else count_noun(least, "call")
+    if aeon.synthetic:
+        money = "no model is called"
     words = (
-        f"{count_noun(rows, 'row')} to go: {each} calls each, in all at least {rows * least:,} calls and "
-        f"{rows * tokens:,.0f} tokens of prompts; {'no model is called' if aeon.synthetic else money}"
+        f"{count_noun(rows, 'row')} to go: {each} each, in all at least {rows * least:,} calls and "
+        f"{rows * tokens:,.0f} tokens of prompts; {money}"
         + ("." if capped is None else f", at most about {capped * rows:.2f}.")
     )
     return Forecast(rows, None if cost is None else rows * cost, words)
@@ -79,9 +81,17 @@ def _count_calls(aeon: Aeon) -> tuple[int, int]:
     if aeon.workflow is not None:
         least = forecast(aeon.workflow.plan(), _count_cycles, core=core)
     most = settings.ttl.base if core else settings.ttl.limit + 1  # the profile is free
+    if settings.mode.kind == "single":
+        most = min(most, _count_single(settings))
     most = max(least, most)
     cap = settings.limits.max_llm_calls or most
     return min(least, cap), min(most, cap)
+
+
+def _count_single(settings: Settings) -> int:
+    """Return the most calls of a row in mode=single: its samples, and its judgements."""
+    judgements = MOST_JUDGEMENTS if settings.convergence.margin else 1
+    return settings.execution.cycles_of_samples + settings.answer.judge * judgements
 
 
 def _count_cycles(step: PlanStep) -> int:
@@ -101,6 +111,7 @@ def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
             ends[size] = row
             total += size
             count += 1
+            # Only the ends: a dataset may have millions of rows.
             for between in sorted(ends)[1:-1]:
                 del ends[between]
     shortest = min(ends)
@@ -121,8 +132,7 @@ def _prompts_of(aeon: Aeon, row: Row) -> tuple[int, float | None]:
         model = getattr(settings.roles, role).model or ""
         costs.append(price_book(settings.provider).cost(Usage(input_tokens=size), asked=model))
         tokens += size
-    known = [cost for cost in costs if cost is not None]
-    return tokens, sum(known) if len(known) == len(costs) else None
+    return tokens, add_costs(costs)
 
 
 def project(summary: Summary, left: int, seconds: float) -> str:

@@ -14,15 +14,19 @@ from aeon.domain.values import JsonObject, Value, flatten
 
 _Part = TypeVar("_Part", bound=Value)
 _OF_PROVIDER = (
-    *(
-        "requests_per_minute",
-        "tokens_per_minute",
-        "max_concurrency",
-        "timeout_seconds",
-        "timeout_per",
-    ),
-    *("retry", "breaker", "patience_seconds", "stream", "api_key_env", "require_key"),
-    *("prompt_cache", "background"),
+    "requests_per_minute",
+    "tokens_per_minute",
+    "max_concurrency",
+    "timeout_seconds",
+    "timeout_per",
+    "retry",
+    "breaker",
+    "patience_seconds",
+    "stream",
+    "api_key_env",
+    "require_key",
+    "prompt_cache",
+    "background",
 )
 """Settings of the transport, which affect no answer. An address does, but for its port."""
 # Digits of the digest of all, and of each key's.

@@ -18,19 +18,21 @@ from aeon.files.tables import write_csv, write_parquet
 from aeon.files.text import unwritable_error
 
 COLUMNS: dict[str, str] = {
-    **{"id": "string", "row": "int64", "ended": "string", "converged": "bool", "answer": "string"},
+    "id": "string",
+    "row": "int64",
+    "ended": "string",
+    "converged": "bool",
+    "answer": "string",
     **dict.fromkeys(SCORES, "double"),
     **dict.fromkeys(("passes", "steps_left", "calls", "input_tokens", "output_tokens"), "int64"),
-    **{
-        "cost": "double",
-        "seconds": "double",
-        "unusable_steps": "string",
-        "unusable_calls": "string",
-        "degraded": "string",
-        "error": "string",
-        "synthetic": "bool",
-        "record": "string",
-    },
+    "cost": "double",
+    "seconds": "double",
+    "unusable_steps": "string",
+    "unusable_calls": "string",
+    "degraded": "string",
+    "error": "string",
+    "synthetic": "bool",
+    "record": "string",
 }
 """The columns of a table of results, with their types in Parquet."""
 _LISTS = ("unusable_steps", "unusable_calls", "degraded")
@@ -40,7 +42,8 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
     """Write the rows of one batch's shards into a new file, by its suffix JSON Lines, CSV or
     Parquet. Raises ConfigError for files of different batches, duplicate or missing rows, and a
     file that cannot be written."""
-    if (suffix := out.suffix.lower()) not in (".jsonl", ".ndjson", ".csv", ".parquet"):
+    suffix = out.suffix.lower()
+    if suffix not in (".jsonl", ".ndjson", ".csv", ".parquet"):
         raise ConfigError(
             f"out={out}: a merge writes .jsonl, .csv or .parquet",
             hint="Name one of these with out=.",
@@ -77,10 +80,8 @@ def _find_places(paths: Sequence[Path]) -> array[int]:
             if not places:
                 places = array("q", [-1]) * (line["of"] + 1)
                 configuration = line["configuration"]
-            if (line["of"], line["configuration"]) != (len(places) - 1, configuration):
-                name = "of" if line["of"] != len(places) - 1 else "configuration"
-                problem = f"the files are of different batches: {name} differs"
-                raise ConfigError(problem, hint="Merge shards of one dataset.")
+            _require_same("of", line, len(places) - 1)
+            _require_same("configuration", line, configuration)
             row = line["row"]
             if not 1 <= row < len(places):
                 raise ConfigError(f"{path}: row {row} is not among the {line['of']} of the dataset")
@@ -88,14 +89,25 @@ def _find_places(paths: Sequence[Path]) -> array[int]:
                 raise ConfigError(
                     f"row {row} stands in {paths[places[row] % len(paths)]} and in {path}"
                 )
+            # One number, since there may be millions of rows.
             places[row] = place * len(paths) + index
+    _require_all(places)
+    return places or array("q", [-1])
+
+
+def _require_same(name: str, line: Line, expected: int | str) -> None:
+    if line[name] != expected:
+        problem = f"the files are of different batches: {name} differs"
+        raise ConfigError(problem, hint="Merge shards of one dataset.")
+
+
+def _require_all(places: array[int]) -> None:
     if missing := [row for row, place in enumerate(places) if row and place < 0]:
         shown = ", ".join(map(str, missing[:10])) + (" ..." if len(missing) > 10 else "")
         hint = "Run the shard that has them; repeat the command of a stopped batch to resume it."
         raise ConfigError(
             f"{len(missing)} of {len(places) - 1} rows are missing: {shown}", hint=hint
         )
-    return places or array("q", [-1])
 
 
 def _rows(paths: Sequence[Path], places: array[int], summary: Summary) -> Iterator[Line]:

@@ -31,6 +31,7 @@ def check_overrides(overrides: Sequence[str]) -> None:
 
 
 def _may_be_composed(text: str, key: str) -> bool:
+    # Interpolations may read the environment; the others reach beyond the key that is checked.
     if "${" in text or "/" in key or text.startswith(("~", "+")):
         return False
     override = parse(text)

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -47,6 +47,7 @@ class Running:
 
     def directories(self, key: str) -> tuple[Path, Path | None]:
         """Return a new directory for a row, and that of its interrupted run, if there is one."""
+        # By number: as text, 10 comes before 9.
         before = sorted(
             self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2])
         )
@@ -56,23 +57,14 @@ class Running:
 
     def pack(self, key: str) -> bytes | None:
         """Return the directory of a row's last run as one archive; None when there is none."""
-        buffer = BytesIO()
         directory = self.directories(key)[1]
-        if directory is None:
-            return None
-        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
-            packed.add(directory, ".")
-        return buffer.getvalue()
+        return None if directory is None else _pack({directory: "."})
 
     def pack_all(self, key: str) -> bytes | None:
         """Return all directories of a row as one archive, to resume it elsewhere; None when there
         is none."""
-        buffer = BytesIO()
         directories = sorted(filter(self._is_usable, self.folder.glob(f"{key}-*")))
-        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
-            for directory in directories:
-                packed.add(directory, directory.name)
-        return buffer.getvalue() if directories else None
+        return _pack({path: path.name for path in directories}) if directories else None
 
     def unpack_all(self, packed: bytes) -> None:
         """Unpack the directories of a row here."""
@@ -97,6 +89,15 @@ class Running:
             path.name.startswith(".") for path in self.folder.iterdir()
         ):
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _pack(directories: Mapping[Path, str]) -> bytes:
+    """Return directories as one archive, each under its name there."""
+    buffer = BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
+        for directory, name in directories.items():
+            packed.add(directory, name)
+    return buffer.getvalue()
 
 
 class Records:

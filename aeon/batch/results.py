@@ -111,14 +111,15 @@ def problem_line(
 
 
 def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, str] | None) -> Line:
-    known = {
+    return {
         "id": row.id,
         "row": row.number,
         "of": of,
         "ended": ended,
         "configuration": configuration,
+        "given": row.given,
+        "error": error and {"type": error[0], "message": error[1]},
     }
-    return {**known, "given": row.given, "error": error and {"type": error[0], "message": error[1]}}
 
 
 class ReaderGone(ArtefactError):
@@ -161,26 +162,18 @@ class Results:
         self, path: Path, configuration: str, dataset: Dataset, changed: str
     ) -> dict[bytes, int]:
         """Return the numbers of the finished rows, by the digests of their ids."""
-        taken: dict[bytes, bytes] = {}
-        for _, line in read_places(path):
-            if line["configuration"] != configuration:
-                keys = find_differing_keys(configuration, line["configuration"])
-                parts = one_line(", ".join(keys), 300) or "the differences are unknown"
-                hint = "Give another place with out=, or give the configuration it was begun with."
-                raise ConfigError(
-                    f"out={path}: its rows were made with another configuration: {parts}", hint=hint
-                )
-            if self.is_done(line):
-                taken[digest(line["id"])] = bytes.fromhex(line["given"])
+        taken = self._read_finished(path, configuration)
         numbers = dict[bytes, int]()
         differing = list[int]()
         for row in dataset.rows() if taken else ():
             name = digest(row.id)
             given = taken.pop(name, None)
-            if given is not None and given.hex() == row.given:
+            if given is None:
+                continue
+            if given.hex() == row.given:
                 numbers[name] = row.number
                 self.done[row.number] = 1
-            elif given is not None:
+            else:
                 differing.append(row.line)
         if differing and changed == "refuse":
             raise ConfigError(
@@ -200,6 +193,22 @@ class Results:
                 hint=hint,
             )
         return numbers
+
+    def _read_finished(self, path: Path, configuration: str) -> dict[bytes, bytes]:
+        """Return the digests of the requests of the finished rows, by those of their ids."""
+        finished: dict[bytes, bytes] = {}
+        for _, line in read_places(path):
+            if line["configuration"] != configuration:
+                keys = find_differing_keys(configuration, line["configuration"])
+                parts = one_line(", ".join(keys), 300) or "the differences are unknown"
+                hint = "Give another place with out=, or give the configuration it was begun with."
+                raise ConfigError(
+                    f"out={path}: its rows were made with another configuration: {parts}", hint=hint
+                )
+            if self.is_done(line):
+                # Of millions of rows, bytes take half the memory of their hex digits.
+                finished[digest(line["id"])] = bytes.fromhex(line["given"])
+        return finished
 
     def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
         """Replace the file by a new one with the lines of finished rows, and return it open and
@@ -224,7 +233,7 @@ class Results:
             raise ConfigError(
                 f"out={path}: cannot be written: {error}", hint="Free space."
             ) from None
-        file.path = path
+        file.path = path  # for messages: the name that the person knows
         return file
 
     def write(self, line: Line) -> None:

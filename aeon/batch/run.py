@@ -17,7 +17,7 @@ from aeon.app.aeon import Aeon
 from aeon.app.attendance import Attendance
 from aeon.app.process import OpenEndpoints
 from aeon.app.run import Run, RunPlace
-from aeon.batch.dataset import Arm, Row
+from aeon.batch.dataset import Row
 from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.overrides import check_changes, check_overrides, modes_among
 from aeon.batch.records import Running
@@ -37,7 +37,7 @@ from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry, StoreFailed | None], None]
 AttendRow = Callable[[Row], AbstractContextManager[Attendance]]
-_MOST_CONFIGURATIONS = 32
+_MOST_CONFIGURATIONS = 32  # each has tools of its own, and perhaps their servers
 _Overrides = tuple[tuple[str, ...], tuple[str, ...]]  # of an arm, and of a row itself
 # A row's page can be made from its record.
 _OF_ROWS = ("observability.report=false",)
@@ -129,7 +129,7 @@ class RowRunner:
 
     def open_arm(self, overrides: tuple[str, ...]) -> Aeon:
         """Return the Aeon that runs the rows of an arm with these overrides. Raises ConfigError."""
-        return self._aeon_for(Row(0, 0, "", arm=Arm("", overrides)))
+        return self._aeon_for(overrides, ())
 
     def run(
         self,
@@ -141,44 +141,39 @@ class RowRunner:
         """Run a row; None when it was asked to stop. `keep` gets its directory, each answer before
         it is used, and the error if its store failed to take it. Raises ArtefactError and
         StoreFailed when its directory cannot be written."""
-        of = self.of
-        configuration = self.configuration
         failures = list[StoreFailed]()
         if row.problem:
-            return Ended(problem_line(row, of, configuration, "invalid", row.problem))
+            return self.end_without_result(row, "invalid", row.problem)
         try:
             with attend(row) as attendance:
                 attendance = replace(attendance, control=control)
                 result = self._run(row, attendance, keep or partial(_fail, failures))
         except ConfigError as error:
-            return Ended(
-                problem_line(row, of, configuration, "invalid", f"line {row.line}: {error.message}")
-            )
+            return self.end_without_result(row, "invalid", f"line {row.line}: {error.message}")
         except AeonError as error:
             if isinstance(error.__cause__, OSError | sqlite3.OperationalError):
                 raise  # every other row would fail likewise
-            return Ended(
-                problem_line(row, of, configuration, "failed", error.message, type(error).__name__)
-            )
+            return self.end_without_result(row, "failed", error.message, type(error).__name__)
         if failures:
             raise failures[0]
         return None if result.termination_reason == "interrupted" else self._end(row, result)
 
+    def end_without_result(self, row: Row, ended: str, message: str, kind: str = "run") -> Ended:
+        """Return the end of a row that could not be run (`invalid`), or failed without a result
+        (`failed`) by an error of this kind."""
+        return Ended(problem_line(row, self.of, self.configuration, ended, message, kind))
+
     def _end(self, row: Row, result: RunResult) -> Ended:
-        """Return an ended row with its record; a waiting one keeps its folder instead."""
+        """Return an ended row with its record; a waiting one keeps its folder instead, and its line
+        names it and the questions."""
         line = line_of(row, self.of, self.configuration, result)
         if result.termination_reason == WAITING:
-            return Ended(self._wait(row, line, result))
+            folder = self.running.directories(row.key)[1]
+            ids = [question.id for question in result.waits_for]
+            return Ended({**line, "folder": str(folder), "waits_for": ids})
         kept = self.aeon.settings.batch.records
         is_kept = kept == "all" or (kept == "failed" and result.exit_status)
         return Ended(line, self.running.pack(row.key) if is_kept else None)
-
-    def _wait(self, row: Row, line: Line, result: RunResult) -> Line:
-        """Return the line of a row that waits for a person: the folder of its questions, and their
-        ids."""
-        folder = self.running.directories(row.key)[1]
-        ids = [question.id for question in result.waits_for]
-        return {**line, "folder": str(folder), "waits_for": ids}
 
     def close(self) -> None:
         """Close the instances opened for rows with their own overrides."""
@@ -190,37 +185,33 @@ class RowRunner:
 
     def _run(self, row: Row, attendance: Attendance, keep: Keep) -> RunResult:
         check_overrides(row.overrides)
+        of_arm = row.arm.overrides if row.arm else ()
         directory, cut_off = self.running.directories(row.key)
         place = RunPlace(directory=directory, keep=partial(keep, directory))
         # Without a store, then or now, there are no stored answers.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
-            aeon = self._aeon_for(row)
+            aeon = self._aeon_for(of_arm, row.overrides)
             return _prepare(aeon, row).to_end(attendance, place)
         digest = digest_of(cut_off / FILE)  # `running` has checked that it may be resumed
-        with self._open(row, f"resume={cut_off}", f"trust='{digest}'") as aeon:
+        resumed = (f"resume={cut_off}", f"trust='{digest}'")
+        with self._open(of_arm, row.overrides, *resumed) as aeon:
             return _prepare(aeon, row).to_end(attendance, place)
 
-    def _open(self, row: Row, *more: str) -> Aeon:
+    def _open(self, of_arm: tuple[str, ...], of_row: tuple[str, ...], *more: str) -> Aeon:
         with self._opening:  # Hydra composes one configuration at a time
-            composition = self._composition_of(row)
+            overrides = (*self.composition.overrides, *of_arm)
+            composition = self.composition.with_overrides(overrides)
             return open_aeon(
                 composition,
                 *more,
-                *row.overrides,
-                configured=_configure_without(row.overrides, composition),
+                *of_row,
+                configured=_configure_without(of_row, composition),
                 open_endpoints=self.endpoints.open,
             )
 
-    def _composition_of(self, row: Row) -> Composition:
-        """Return the configured composition of a row, without its own overrides."""
-        if row.arm is None:
-            return self.composition
-        overrides = (*self.composition.overrides, *row.arm.overrides)
-        return self.composition.with_overrides(overrides)
-
-    def _aeon_for(self, row: Row) -> Aeon:
+    def _aeon_for(self, of_arm: tuple[str, ...], of_row: tuple[str, ...]) -> Aeon:
         """Return the Aeon of rows with these overrides, opened once. Raises ConfigError."""
-        overrides = row.arm.overrides if row.arm else (), row.overrides
+        overrides = (of_arm, of_row)
         if not any(overrides) and not self.opened_with:
             return self.aeon
         with self._opening:
@@ -230,8 +221,8 @@ class RowRunner:
                         f"the rows have more than {_MOST_CONFIGURATIONS} different overrides"
                     )
                 try:
-                    self._others[overrides] = self._open(row)
-                except ConfigError as error:
+                    self._others[overrides] = self._open(of_arm, of_row)
+                except ConfigError as error:  # for the next row with these overrides, too
                     self._others[overrides] = error
             found = self._others[overrides]
         if isinstance(found, ConfigError):

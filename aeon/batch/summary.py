@@ -99,24 +99,24 @@ class Summary:
         """Add one line."""
         self.ends[line["ended"]] += 1
         self.simulated += bool(line.get("synthetic"))
-        self._add_waiting(line)
+        if line["ended"] == WAITING and len(self.waiting) < _MOST_WAITING:
+            self.waiting.append(line["folder"])
         self.unpriced += line.get("cost", 0.0) is None
         self.with_steps_left += line["ended"] == "converged" and bool(line.get("steps_left"))
         self.degraded += bool(line.get("degraded"))
         self.unusable += line["ended"] not in REPEATED_ENDS and not is_final(line)
-        found = {**line, **(line.get("scores") or {})}
         error = (line.get("error") or {}).get("message", "")
+        if error:
+            self._add_error(line["row"], error)
+        self._show(line, self._add_figures(line), error)
+
+    def _add_figures(self, line: Line) -> float:
+        """Add the figures of a line; return its least score, 1 where it has none."""
+        found = {**line, **(line.get("scores") or {})}
         for name, values in self._values.items():
             if found.get(name) is not None:
                 values.append(found[name])
-        if error:
-            self._add_error(line["row"], error)
-        least = min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
-        self._show(line, least, error)
-
-    def _add_waiting(self, line: Line) -> None:
-        if line["ended"] == WAITING and len(self.waiting) < _MOST_WAITING:
-            self.waiting.append(line["folder"])
+        return min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
 
     def _show(self, line: Line, least: float, error: str) -> None:
         """Add a line as a candidate to be shown; `least` is its least score."""
@@ -180,20 +180,20 @@ class Summary:
         return [line for _, line in self._shown]
 
     def __str__(self) -> str:
-        ends = [f"{count:,} {end}" for end, count in self.ends.most_common()]
+        ends = {end: f"{count:,} {end}" for end, count in self.ends.most_common()}
         if self.with_steps_left:
-            place = list(dict(self.ends.most_common())).index("converged")
-            ends[place] += f", {self.with_steps_left:,} with steps left"
-        lines = [f"{self.count:,} of {self.of:,} rows: {', '.join(ends) or 'none'}."]
-        table = [("", [*QUANTILES, "total"]), *self.figures()]
-        shown = table[1:] and table
+            ends["converged"] += f", {self.with_steps_left:,} with steps left"
+        lines = [f"{self.count:,} of {self.of:,} rows: {', '.join(ends.values()) or 'none'}."]
+        figures = list(self.figures())
+        table = [("", [*QUANTILES, "total"]), *figures] if figures else []
         lines += [
-            f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in shown
+            f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in table
         ]
         notes = {
             "simulated: no model was called": self.simulated,
             "of unknown cost: no price": self.unpriced,
-            "had answers that could not be used: repeat the command to request them again": self.unusable,
+            "had answers that could not be used: "
+            "repeat the command to request them again": self.unusable,
             "lacked something that was configured (`degraded`)": self.degraded,
         }
         lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]
@@ -226,7 +226,11 @@ def _kind_of(end: str) -> str:
 def _format(name: str, value: float) -> str:
     if name in SCORES:
         return f"{round_down(value):.2f}"
-    return f"{value:,.{4 if name == 'cost' else 2 if name == 'seconds' and value < 100 else 0}f}"
+    if name == "cost":
+        return f"{value:,.4f}"
+    if name == "seconds" and value < 100:
+        return f"{value:,.2f}"
+    return f"{value:,.0f}"
 
 
 def write_page(summary: Summary, out: Path) -> Path:

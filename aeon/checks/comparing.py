@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from aeon.checks.interface import CheckBroken, CheckResult
-from aeon.domain.checks import ComparingCheck
+from aeon.domain.checks import ComparingCheck, is_negated
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.values import JsonObject
 from aeon.files.text import load_json
@@ -46,6 +46,12 @@ def make_condition(settings: ComparingCheck) -> Condition:
     if settings.threshold is not None and kind not in ("levenshtein", "similar-number"):
         raise ValueError(f"{settings.type} takes no threshold")
     return _MAKERS[kind](settings)
+
+
+def describe_condition(settings: ComparingCheck) -> str:
+    """Return what a check asks of an answer, as `must contain "tea"`."""
+    must = "must not" if is_negated(settings) else "must"
+    return f"{must} {make_condition(settings).words}"
 
 
 def compare(condition: Condition, answer: str, *, negated: bool) -> CheckResult:

@@ -14,6 +14,7 @@ from aeon.checks.interface import CheckContext, CheckResult, describe_failure
 from aeon.checks.selection import Check, CheckAccess, CheckSet
 from aeon.domain.checks import (
     CheckOutcome,
+    CheckSettings,
     CommandCheck,
     ComparingCheck,
     RubricCheck,
@@ -31,6 +32,7 @@ from aeon.tools.invoke import cut_text
 
 MOST_FEEDBACK = 4_000
 _MOST_AT_ONCE = 8
+_MOST_CONDITION = 300
 
 
 class _Subject(NamedTuple):
@@ -169,7 +171,16 @@ class RunChecks:
             required=check.settings.required,
             weight=check.settings.weight,
             measured=measured,
+            condition=_describe_condition(check.settings),
         )
+
+
+def _describe_condition(settings: CheckSettings) -> str:
+    if not isinstance(settings, ComparingCheck):
+        return ""
+    from aeon.checks.comparing import describe_condition  # few runs compare
+
+    return cut_text(describe_condition(settings), _MOST_CONDITION)[0]
 
 
 def _run_side_by_side(works: Sequence[Callable[[], CheckOutcome]]) -> Iterator[CheckOutcome]:

@@ -38,6 +38,7 @@ def _run(given: list[str]) -> int:
     words = _put_command_first(given)
     name = find_command(words)
     rest = words[len(name.split()) :]
+    # Words behind `--` are not for this program, such as those to be completed.
     flags = set(takewhile(lambda word: word != "--", rest))
     if flags & _VERSION:
         put(f"aeon-engine {__version__}")

@@ -70,18 +70,21 @@ def environment(settings: Settings | None = None, directory: Path | None = None)
     from dotenv import dotenv_values, load_dotenv  # few folders have one
 
     before = frozenset(os.environ)
+    # The bytes that were hashed apply, not the file, which may have changed since.
     trusted = _read_trusted(path)
     if trusted is not None:
         load_dotenv(stream=StringIO(_decode(trusted, path)), override=False)
         return Environment(os.environ, path, frozenset(os.environ) - before)
     # Not interpolated: a stranger's line could put another secret where a key is expected.
     values = dotenv_values(stream=StringIO(_decode(_read(path), path)), interpolate=False)
-    given = {name: value for name, value in values.items() if value is not None}
     keys = _key_names(settings)
-    missing = {name: value for name, value in given.items() if name not in before}
-    os.environ.update({name: value for name, value in missing.items() if name in keys})
-    withheld = {name: value for name, value in missing.items() if name not in keys}
-    return Environment(os.environ, path, frozenset(missing) & keys, withheld)
+    missing = {
+        name: value for name, value in values.items() if value is not None and name not in before
+    }
+    added = missing.keys() & keys
+    os.environ.update({name: missing[name] for name in added})
+    withheld = {name: missing[name] for name in missing.keys() - keys}
+    return Environment(os.environ, path, frozenset(added), withheld)
 
 
 def _read_trusted(path: Path) -> bytes | None:
@@ -89,6 +92,7 @@ def _read_trusted(path: Path) -> bytes | None:
     from aeon.config.trusted_folders import is_trusted, list_trusted, read_given_hashes
 
     folder = path.parent.resolve()
+    # Reading the content of a folder takes time, and most are not trusted.
     if not read_given_hashes() and str(folder) not in list_trusted():
         return None
     with suppress(ConfigError):

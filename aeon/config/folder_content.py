@@ -42,6 +42,7 @@ class Content:
         """SHA-256, hex, over the names and contents of all files."""
         total = hashlib.sha256()
         for name in sorted(self.files):
+            # With the lengths no two sets of files give the same bytes.
             encoded = os.fsencode(name)
             content = self.files[name]
             total.update(b"%d %d\0" % (len(encoded), len(content)) + encoded + content)
@@ -123,6 +124,7 @@ class _Reading:
         """Add every file below a folder."""
         try:
             with os.scandir(folder) as entries:
+                # A folder may have millions of entries.
                 found = list(islice(entries, MOST_FILES + 1))
         except OSError as error:
             raise ConfigError(f"{folder}: cannot be read: {error.strerror or error}") from None
@@ -145,6 +147,7 @@ class _Reading:
                 hint="Put the file itself there.",
             )
         try:
+            # It reads a byte more where there is one, which shows the excess.
             content = read_regular_file(target, MOST_BYTES - self.size)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -72,6 +72,7 @@ def settings_from(composed: Composed, groups: Sequence[str] = ()) -> Settings:
         settings = Settings.model_validate(values)
     except PydanticError as error:
         raise settings_error(error, Settings, values) from None
+    # pydantic takes true for 1.
     if mistaken := list(_truths_as_numbers(values, settings.model_dump(by_alias=True))):
         raise ConfigError(f"{', '.join(mistaken)}: must be a number, not true or false")
     return _read_named_files(settings)
@@ -229,7 +230,9 @@ def _find_recorded_files(
     recording = place.expanduser() if isinstance(place, Path) else None
     packed = _read_packed_files(recording)
     return {
-        name: find_stored(recording, file, packed=packed.get(file.sha256, ""), may_be_gone=replayed)
+        name: find_stored(
+            recording, file.as_input(), packed=packed.get(file.sha256, ""), may_be_gone=replayed
+        )
         for name in names
         if (file := recorded.input_files[name])
     }

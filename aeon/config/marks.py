@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 _HELD = FromOthers("held")
 # The groups that set other groups' keys, or Hydra's own.
 _NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
-_ANY_NAME = "NAME"  # stands for user-chosen names in a mapping
 
 
 def mark_at(key: str) -> FromOthers:
@@ -84,6 +82,7 @@ def take_from_others(
     """Select the recorded settings that decide the requests, and list the keys of those held back,
     by the mark of each key: whoever made the recording, it causes nothing to be started, read or
     written. Values equal to the `usual` settings are not listed."""
+    # Leaving out one of these changes nothing worth reporting.
     nothing: tuple[Any, ...] = (None, False, "", [], {})
     defaults = dict(leaves(usual))
     taken: JsonObject = {}
@@ -95,15 +94,6 @@ def take_from_others(
         elif rule == "held" and value not in (*nothing, defaults.get(key)):
             held.append(".".join(key))
     return taken, tuple(held)
-
-
-@cache
-def list_code_keys() -> tuple[str, ...]:
-    """Return every key of the settings that names code to import or start, sorted; `NAME` stands
-    for a user-chosen name."""
-    from aeon.config.settings import Settings
-
-    return tuple(sorted(set(_find_code_keys(Settings, ""))))
 
 
 def find_code(settings: Settings) -> tuple[str, ...]:
@@ -121,8 +111,10 @@ def _fields_named(model: type[BaseModel], name: str) -> Iterator[FieldInfo]:
 def _mark_of(field: FieldInfo, around: FromOthers) -> FromOthers:
     own = next((mark for mark in field.metadata if isinstance(mark, FromOthers)), None)
     mark = own or around
+    # Whatever its own mark says: a recording or a row of a batch never starts code.
     if _starts_code(field):
         return replace(_HELD if mark.rule == "taken" else mark, row="")
+    # A group's mark does not cover its paths: they would name files of this machine.
     if (
         own is None
         and mark.rule == "taken"
@@ -134,16 +126,6 @@ def _mark_of(field: FieldInfo, around: FromOthers) -> FromOthers:
 
 def _starts_code(field: FieldInfo) -> bool:
     return any(isinstance(mark, CodeMark) for mark in field.metadata)
-
-
-def _find_code_keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        key = f"{prefix}{field.alias or name}"
-        if _starts_code(field):
-            yield key
-            continue
-        for inner, is_named in models_in(field.annotation):
-            yield from _find_code_keys(inner, f"{key}.{_ANY_NAME}." if is_named else f"{key}.")
 
 
 def _find_set_code(values: BaseModel, prefix: str) -> Iterator[str]:

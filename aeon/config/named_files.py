@@ -84,6 +84,7 @@ def find_named_files(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
     """
     texts = list(texts)
     found = list(_find_named_directly(texts, folder))
+    # The list grows in the loop: an imported file has imports of its own.
     for path in found:
         yield path
         if path.suffix == ".py":
@@ -94,16 +95,23 @@ def _find_named_directly(texts: Sequence[Text], folder: Path) -> Iterator[Path]:
     of_programs = [_below(folder, text) for keys, text in texts if keys[-1:] == ("cwd",)]
     starts = [folder, *(place for place in of_programs if place is not None)]
     for keys, text in texts:
+        # Wherever it stands: only too much is hashed then, not too little.
         if _OBJECT.fullmatch(text):
             yield from module_files(text.partition(":")[0], folder)
-        if _OF_DATA.intersection(keys):
-            continue
-        if _OF_COMMANDS.intersection(keys):
-            places = words_as_files([text], starts)
-            yield from (path for path in places if path.is_relative_to(folder))
-        path = _below(folder, text)
-        if path is not None and path.is_file():
-            yield path
+        if not _OF_DATA.intersection(keys):
+            is_of_command = bool(_OF_COMMANDS.intersection(keys))
+            yield from _find_in_text(text, folder, starts if is_of_command else ())
+
+
+def _find_in_text(text: str, folder: Path, starts: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files below a folder that a text names by path, or as words of a command that
+    begins in one of the folders `starts`."""
+    if starts:
+        places = words_as_files([text], starts)
+        yield from (path for path in places if path.is_relative_to(folder))
+    path = _below(folder, text)
+    if path is not None and path.is_file():
+        yield path
 
 
 def module_files(module: str, folder: Path) -> Iterator[Path]:
@@ -153,6 +161,7 @@ def _packages_around(path: Path, folder: Path) -> Iterator[Path]:
 
 def _below(folder: Path, text: str) -> Path | None:
     """Return the path that a text names below a folder, if it is one."""
+    # A prompt or a task in the configuration names no file.
     if not text or len(text) > 1_000 or "\0" in text or "\n" in text:
         return None
     try:

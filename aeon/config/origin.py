@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue
 
 from aeon.config.own_runs import SEAL, is_own, make_seal
 from aeon.domain.errors import ConfigError
-from aeon.domain.request import FileForm
+from aeon.domain.request import FileForm, InputFile
 from aeon.domain.values import Address, JsonObject, Value
 from aeon.files.explain import first_mistake
 from aeon.files.secret_forms import mask
@@ -63,6 +63,10 @@ class RecordedFile(Value):
     media_type: str = Field(pattern=r"^(image/(png|jpeg|webp)|application/pdf|audio/wav)$")
     size: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    def as_input(self) -> InputFile:
+        """Return the file without its content."""
+        return InputFile(self.name, self.form, self.media_type, self.size, self.sha256)
 
 
 class Origin(Value):

@@ -55,6 +55,7 @@ def is_own(document: JsonMapping, seal: object) -> bool:
     key = _key(create=False)
     if key is None or not isinstance(seal, str):
         return False
+    # A stranger's seal may hold any text; `compare_digest` takes only ASCII text, or bytes.
     return hmac.compare_digest(_sign(key, document).encode(), seal.encode("utf-8", "replace"))
 
 
@@ -108,6 +109,7 @@ def _key(*, create: bool) -> bytes | None:
     found = read_state(_KEY_FILE)
     if found is None and create:
         try:
+            # Another process may write one first; that key counts then.
             write_state(_KEY_FILE, secrets.token_bytes(_KEY_BYTES), replace=False)
         except ArtefactError:
             return None

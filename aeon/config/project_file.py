@@ -11,11 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aeon.config.compose.literal import format_value, is_literal, key_of, quote_override
 from aeon.domain.errors import ConfigError
 from aeon.files.located_yaml import LocatedYaml
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from aeon.domain.values import JsonMapping, JsonObject
 
 FILE = "aeon.yaml"
 _FOLDERS = ("prompts.dir", "schemas.dir")
@@ -38,7 +43,7 @@ class Project:
 
     path: Path
     config_dir: Path | None
-    overrides: Mapping[str, Any]
+    overrides: JsonMapping
     folders: Mapping[str, Path]
 
 
@@ -77,10 +82,10 @@ def parse_project(path: Path, data: bytes) -> Project:
     return Project(path, folders.get("config_dir"), overrides, folders)
 
 
-def _find_folders(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _find_folders(overrides: JsonMapping) -> JsonObject:
     """Return the folders that overrides name, by their keys, written `prompts.dir: x` or `prompts:
     {dir: x}`."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for key, value in overrides.items():
         for name in _FOLDERS:
             group, _, part = name.partition(".")
@@ -134,7 +139,7 @@ def path_names() -> frozenset[str]:
     from aeon.files.explain import models_in
 
     found: set[str] = set()
-    models: list[Any] = [Settings]
+    models: list[type[BaseModel]] = [Settings]
     for model in models:
         for name, info in model.model_fields.items():
             if "Path" in str(info.annotation):
@@ -143,7 +148,7 @@ def path_names() -> frozenset[str]:
     return frozenset(found)
 
 
-def _override(project: Project, key: str, value: Any) -> str:
+def _override(project: Project, key: str, value: object) -> str:
     """Return an override in Hydra's grammar; an entry with a user-chosen name is added whether or
     not it exists."""
     if key.startswith("tools.approval."):
@@ -162,7 +167,7 @@ def _make_absolute(project: Project, named: str) -> str:
     return str(project.path.parent.resolve() / Path(named).expanduser())
 
 
-def _make_files_absolute(project: Project, value: Any, *, is_files: bool) -> Any:
+def _make_files_absolute(project: Project, value: object, *, is_files: bool) -> object:
     """Return the settings of checks, or a part of them, with their files as absolute paths."""
     if isinstance(value, dict):
         return {

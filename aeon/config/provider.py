@@ -136,17 +136,24 @@ def _settle(
     if recorded is not None and not address and recorded.api_key_env in (None, given.api_key_env):
         address = recorded.base_url
         given = given.model_copy(update={"base_url": address})
-    if recorded is not None:
-        calls_models = recorded.kind != "simulated"
-    else:
-        calls_models = bool(address or given.client or environ.get("OPENAI_API_KEY"))
-    if not calls_models:
+    if not _calls_models(given, address, environ, recorded):
         return _settle_simulated(given)
     # The user's own server may need no key; OpenAI's does.
     needs_key = given.require_key and not address
     return OpenAIProvider.model_validate(
         {**_select_values(given, OpenAIProvider), "require_key": needs_key}
     )
+
+
+def _calls_models(
+    given: AutoProvider,
+    address: str | None,
+    environ: Mapping[str, str],
+    recorded: ProviderOrigin | None,
+) -> bool:
+    if recorded is not None:
+        return recorded.kind != "simulated"
+    return bool(address or given.client or environ.get("OPENAI_API_KEY"))
 
 
 def _settle_simulated(given: AutoProvider) -> SimulatedProvider:
@@ -186,7 +193,8 @@ def check_endpoint(
     def give(key: str, value: str) -> str:
         if place == "provider":
             return f"provider.{key}={value}"
-        return f"provider.fallbacks=[{{provider: {endpoint.name}, {key}: {value}}}]"  # a name alone has no keys
+        # An element with a key of its own is a mapping, not a name.
+        return f"provider.fallbacks=[{{provider: {endpoint.name}, {key}: {value}}}]"
 
     if not endpoint.model:
         hint = (

@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 
 from aeon.config import origin as origins
 from aeon.config.compose.compose import compose, parse
-from aeon.config.compose.literal import Composition, RecordedSettings, key_of, quote
+from aeon.config.compose.literal import CONFIG_NAME, Composition, RecordedSettings, key_of, quote
 from aeon.config.compose.recorded import check_known, leaves, record
 from aeon.config.marks import mark_at, take_from_others
 from aeon.config.origin import Origin
@@ -37,15 +37,23 @@ def composition(today: Composition) -> Composition:
     """
     named = [text for text in today.overrides if key_of(text) == "resume"]
     rest = [text for text in today.overrides if key_of(text) != "resume"]
-    if named and (directory := directory_of(named[-1])):
+    directory = directory_of(named[-1]) if named else None
+    if directory is not None:
         today = today.with_overrides((*rest, f"resume={quote(str(directory))}"))
         resumed = read_trusted(directory, "resume", *read_trust(rest))
         return _with_recorded(resumed, today, f"resume={directory}")
     # `resume=null` stays, since a configuration file may set another value.
     today = today.with_overrides((*rest, *(["resume=null"] if named else [])))
+    return _with_replayed(today)
+
+
+def _with_replayed(today: Composition) -> Composition:
+    """Return today's composition with the settings of the run that it replays, if any."""
     path = _find_recording(today.overrides)
-    origin = read_recorded_origin(path, *read_trust(rest)) if path else None
-    if path is None or origin is None:
+    if path is None:
+        return today
+    origin = read_recorded_origin(path, *read_trust(today.overrides))
+    if origin is None:
         return today
     if path.suffix == CASSETTE_SUFFIX:
         origin = origin.model_copy(
@@ -64,7 +72,7 @@ def _with_recorded(origin: Origin, today: Composition, named: str) -> Compositio
     _require_trusted_folders(origin, today)
     # Its files are needed for options chosen today; their former values are recorded.
     is_there = folder is not None and (folder.is_dir() or today.config_dir is not None)
-    if today.config_name == Composition().config_name and is_there:
+    if today.config_name == CONFIG_NAME and is_there:
         today = replace(today, config_dir=folder, config_name=origin.config_name)
     recorded = RecordedSettings(
         named=named,
@@ -154,6 +162,7 @@ def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Orig
     """Read the origin of the run in a directory that `key` names, and check that the person made it
     or trusts it, according to `trust` and the environment `env`. Raises ConfigError, and
     UntrustedRun where they do not."""
+    # Read once: the settings that apply are those of the bytes that were checked.
     data = origins.read_bytes(directory, key)
     named = f"{key}={directory}"
     origin = origins.parse(data, f"{named}: {origins.FILE}")
@@ -209,6 +218,7 @@ def read_usual() -> JsonMapping:
 
 @lru_cache(maxsize=8)
 def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
+    # Several steps of a start need it; the time of its last change is part of the cache's key.
     from aeon.store import cassette
 
     try:

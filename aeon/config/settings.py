@@ -43,11 +43,8 @@ _NOT_ENGINE = {
     "store",
     "output",
     "progress",
-    "batch",
-    "sweep",
-    "mcp",
-    "serve",
 }
+"""The keys that no answer depends on, apart from those that are never dumped."""
 
 
 class ProgressSettings(Value):
@@ -81,11 +78,7 @@ class BatchColumns(Value):
 
     def list_named(self) -> set[str]:
         """Return the columns that the user named."""
-        own = {
-            getattr(self, name)
-            for name in ("id", "task", "overrides", "target", "metadata", "checks")
-            if getattr(self, name) != name
-        }
+        own = {column for part, column in self if part not in ("inputs", column)}
         return own | set(self.inputs.values())
 
 
@@ -139,19 +132,25 @@ class SweepSettings(GroupSettings):
     resume: Path | None = None
 
 
-class McpServing(Value):
-    """`mcp`: how `aeon mcp` serves. `plans` is a folder of plan files, `folder` that of the runs;
-    `parallel` of them run at once, `queue` may wait."""
+class ServingSettings(Value):
+    """Settings common to both servers: `parallel` runs are carried out at once, `queue` may
+    wait."""
+
+    parallel: int = Field(default=4, ge=1)
+    queue: int = Field(default=16, ge=0)
+
+
+class McpServing(ServingSettings):
+    """`mcp`: how `aeon mcp` serves. `plans` is a folder of plan files, `folder` that of the
+    runs."""
 
     plans: Path | None = None
     transport: Literal["stdio", "http"] = "stdio"
     port: int = Field(default=8643, ge=0, le=65_535)
     folder: Path = Path("outputs/mcp")
-    parallel: int = Field(default=4, ge=1)
-    queue: int = Field(default=16, ge=0)
 
 
-class ServeSettings(Value):
+class ServeSettings(ServingSettings):
     """`serve`: the address of `aeon serve`, its limits, its folder of runs, and the named
     configurations that it serves, each a list of overrides; without any it serves one."""
 
@@ -159,8 +158,6 @@ class ServeSettings(Value):
     port: int = Field(default=8642, ge=0, le=65535)
     token_env: str = Field(default="AEON_SERVE_TOKEN", min_length=1)
     folder: Path = Path("outputs/serve")
-    parallel: int = Field(default=4, ge=1)
-    queue: int = Field(default=16, ge=0)
     max_body_bytes: int = Field(default=4_000_000, ge=1)
     models: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 

@@ -45,6 +45,7 @@ def write_state(name: str, content: bytes, *, replace: bool = True) -> None:
         raise ArtefactError("there is no home folder to remember this in", hint=hint)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One that existed may be open to others, and would then not be read.
         folder.chmod(0o700)
         _write(folder / name, content, replace=replace)
     except OSError as error:
@@ -59,6 +60,7 @@ def _write(path: Path, content: bytes, *, replace: bool) -> None:
         try:
             file.write(content)
             file.flush()
+            # After a crash the name must not lead to an empty file: a lost key breaks every seal.
             os.fsync(file.fileno())
             if replace:
                 written.replace(path)
@@ -71,7 +73,7 @@ def _write(path: Path, content: bytes, *, replace: bool) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    if not hasattr(os, "getuid"):
+    if not hasattr(os, "getuid"):  # Windows
         return True
     status = path.stat()
     return status.st_uid == os.getuid() and not status.st_mode & _WRITABLE_BY_OTHERS

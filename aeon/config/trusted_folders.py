@@ -78,6 +78,7 @@ def read_trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None
     require_trust(content)
     if content.project is None:  # it existed a moment ago
         raise ConfigError(f"{path}: cannot be read: it is gone")
+    # A task may mention a file; that does not make it one that the person named.
     words = [word for text in typed if not is_literal(key_of(text)) for word in split_words(text)]
     places = [Path(word).expanduser().absolute() for word in words]
     below = [place for place in places if not content.folder.is_relative_to(place)]
@@ -106,6 +107,7 @@ def pin_project_of_run(directory: Path, given: Sequence[str], recorded: Sequence
     named on today's command line, `given`. While the project's present content is trusted,
     `recorded` overrides count as given."""
     path = find_project(directory)
+    # A closed folder: the project was read today, and is pinned.
     if path is None or find_closed_folder() is not None:
         return
     files: dict[str, bytes] = {}

@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aeon.domain.assessment import Preferred
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.values import JsonMapping
 from aeon.supervisor.structured import StructuredCaller
+
+CYCLES_OF_A_COMPARISON = 2
+"""LLM cycles of a comparison: both orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,11 @@ class Candidate:
 
     text: str
     checks: Sequence[JsonMapping] = ()
+
+    @classmethod
+    def of(cls, text: str, checks: Sequence[CheckOutcome]) -> Candidate:
+        """Return an answer with the checks that ran on it."""
+        return cls(text, [check.view for check in checks])
 
 
 def parse_preferred(answer: JsonMapping) -> Preferred:

@@ -82,12 +82,7 @@ class ConvergenceEngine:
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_report.issues],
             "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
             "left_to_person": [issue.description for issue in left_to_person],
-            "checks": [
-                check.model_dump(
-                    include={"name", "step_id", "passed", "feedback"}, exclude_none=True
-                )
-                for check in checks
-            ],
+            "checks": [check.view for check in checks],
             **memory,
         }
         return self._structured.call(

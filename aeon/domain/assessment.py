@@ -263,6 +263,12 @@ class AnswerComparison(Value):
         return self.outcome in ("better", "as_good")
 
 
+def prefer_same_place(later_second: Preferred, later_first: Preferred) -> bool:
+    """Whether two judgements of the same answers, in both orders, contradict each other: both
+    prefer the answer shown first, or both the one shown second."""
+    return later_second.better == later_first.better != "neither"
+
+
 def settle_comparison(later_second: Preferred, later_first: Preferred) -> AnswerComparison:
     """Combine two judgements of the same answers: one that saw the later answer second, and one
     that saw it first."""

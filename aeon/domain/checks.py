@@ -118,7 +118,7 @@ class CommandCheck(CheckBase):
             return (given,)
         if not isinstance(given, list):
             return given
-        # YAML numbers need no quotes.
+        # YAML numbers need no quotes; `true` is an int to Python, and no word.
         return [str(word) if type(word) in (int, float) else word for word in given]
 
 
@@ -201,7 +201,8 @@ class CheckOutcome(Value):
     check that did not pass prevents convergence, and its `name` is the reason code; `weight` counts
     when answers are compared.
 
-    `feedback` is the check's message, empty if it passed silently. `measured` is False for a check
+    `condition` is what a check that compares asks of the answer, in words. `feedback` is the
+    check's message, empty if it passed silently. `measured` is False for a check
     that crashed, timed out or was unavailable: it has not passed, and `feedback` says why.
     """
 
@@ -214,6 +215,14 @@ class CheckOutcome(Value):
     weight: float = Field(default=1.0, ge=0)
     measured: bool = True
     step_id: str | None = None
+    condition: str = ""
+
+    @property
+    def view(self) -> JsonObject:
+        """The outcome as prompts show it: feedback of a check that compares has its condition."""
+        words = "feedback" if self.feedback else "condition"
+        shown = self.model_dump(include={"name", "type", "step_id", "passed", words})
+        return {key: value for key, value in shown.items() if value not in ("", None)}
 
     @property
     def blocks(self) -> bool:

@@ -23,6 +23,7 @@ from aeon.domain.values import JsonObject
 class Event:
     """Base of all events. Every subclass is a frozen dataclass with keyword-only fields."""
 
+    # An event is written as its fields alone.
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
 

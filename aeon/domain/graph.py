@@ -18,8 +18,6 @@ EVALUATION_CYCLES = 2
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return the ids along one cycle, starting with the one that the mapping names first, each
     depending on the next; empty if there is no cycle."""
-    if _is_in_order(dependencies):
-        return ()
     try:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
@@ -27,17 +25,6 @@ def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
         first = along.index(next(filter(set(along).__contains__, dependencies)))
         return tuple(along[first:] + along[:first])
     return ()
-
-
-def _is_in_order(dependencies: Mapping[str, Iterable[str]]) -> bool:
-    """Whether each step depends only on earlier ones, as in most plans, so that there is no
-    cycle."""
-    earlier = set[str]()
-    for name, needed in dependencies.items():
-        if not earlier.issuperset(needed):
-            return False
-        earlier.add(name)
-    return True
 
 
 def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
@@ -64,7 +51,7 @@ def sort_by_dependencies(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
     while sorter.is_active():
         for index in sorter.get_ready():
             heappush(waiting, index)
-        index = heappop(waiting)
+        index = heappop(waiting)  # the first in the given order
         order.append(steps[index])
         sorter.done(index)
     return tuple(order)
@@ -104,6 +91,14 @@ def by_id(steps: Iterable[PlanStep]) -> dict[str, PlanStep]:
     return {step.step_id: step for step in steps}
 
 
+def follow_replacements(steps: Mapping[str, PlanStep], step_id: str) -> str:
+    """Return the id of the step that stands for a step by now: its replacement's replacement, and
+    so on."""
+    while step_id in steps and (after := steps[step_id].replaced_by) is not None:
+        step_id = after
+    return step_id
+
+
 def is_live(step: PlanStep) -> bool:
     """Whether a step still counts: not replaced, not skipped and not permanently invalid. A BLOCKED
     step counts, because it may be retried."""
@@ -127,6 +122,11 @@ def find_pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
 def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """Return the live steps that no live step depends on, in plan order."""
     return find_unneeded(step for step in plan.steps if is_live(step))
+
+
+def is_only_final(step: PlanStep, plan: Plan) -> bool:
+    """Whether a plan ends with this step and no other."""
+    return [final.step_id for final in final_steps(plan)] == [step.step_id]
 
 
 def is_answer_complete(plan: Plan) -> bool:
@@ -183,7 +183,7 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
     step."""
     parent = steps[step_id].parent_step_id
     seen = {step_id}
-    while parent is not None and parent not in seen:
+    while parent is not None and parent not in seen:  # a faulty plan may lead back to itself
         yield parent
         seen.add(parent)
         parent = steps[parent].parent_step_id if parent in steps else None

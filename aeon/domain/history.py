@@ -38,17 +38,17 @@ TerminationReason = Literal[
     "failed",
 ]
 GOOD_ENDS: tuple[TerminationReason, ...] = ("converged", "completed")
-_OfPlan = Literal[
-    "manual_intervention", "refused_action", "conflict", "unanswered_issue", "set_back"
-]
-_OfCall = Literal[
+AdvisoryKind = Literal[
+    "manual_intervention",
+    "refused_action",
+    "conflict",
+    "unanswered_issue",
+    "set_back",
     "profile_fallback",
     "evaluation_unavailable",
     "refinement_unavailable",
     "refinement_limit",
     "not_calibrated",
-]
-_OfStep = Literal[
     "unknown_tool",
     "repaired_step",
     "fallback_step",
@@ -58,7 +58,6 @@ _OfStep = Literal[
     "lost_samples",
     "tools_ended",
 ]
-AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
 
 class SampleRecord(Value):
@@ -84,9 +83,10 @@ class ToolCallRecord(Value):
 
 
 class ToolUseRecord(Value):
-    """How a step used tools: the calls of each round, and why there was no further round: the model
-    gave its `answer`, `max_tool_rounds` were made, the `budget` had no cycle for more, a call was
-    requested a third time (`repeated`), or a request failed (`error`)."""
+    """How a step used tools: the calls of each round, none where the model gave neither calls nor an
+    answer; and why there was no further round: the model gave its `answer`, `max_tool_rounds` were
+    made, the `budget` had no cycle for more, a call was requested a third time (`repeated`), or a
+    request failed (`error`)."""
 
     rounds: tuple[tuple[ToolCallRecord, ...], ...]
     ended_by: Literal["answer", "max_tool_rounds", "budget", "repeated", "error"]
@@ -195,19 +195,16 @@ class ExecutionPass(Value):
         """The pass as a table row: its steps, scores and missed codes, refined steps, TTL,
         seconds."""
         assessment = self.evaluation_results.convergence
-        refinement = self.refinement
+        missed = assessment.reason_codes if assessment and not assessment.converged else ()
+        refined = self.refinement.accepted if self.refinement else ()
         scores = assessment.scores if assessment else ConvergenceScores()
         return {
             "pass_number": self.pass_number,
             "complete_steps": sum(step.status == "complete" for step in self.steps),
             "steps": len(self.steps),
             **{name: scores[f"{name}_score"] for name in SCORE_CODES},
-            "missed": ", ".join(assessment.reason_codes)
-            if assessment and not assessment.converged
-            else "",
-            "refined": ", ".join(action.fragment for action in refinement.accepted)
-            if refinement
-            else "",
+            "missed": ", ".join(missed),
+            "refined": ", ".join(action.fragment for action in refined),
             "ttl_used": self.ttl_used,
             "seconds": round(self.timing_information.duration_seconds, 3),
         }
@@ -349,11 +346,8 @@ class RunState(Value):
     @property
     def current_steps(self) -> tuple[str, ...]:
         """The ids of the running steps, in plan order; in core mode at most one."""
-        return (
-            tuple(step.step_id for step in self.plan.steps if step.status == "running")
-            if self.plan
-            else ()
-        )
+        steps = self.plan.steps if self.plan else ()
+        return tuple(step.step_id for step in steps if step.status == "running")
 
 
 class RunError(Value):

@@ -25,7 +25,7 @@ from aeon.domain.graph import current_outputs
 from aeon.domain.history import ExecutionPass, RunState, TerminationReason
 from aeon.domain.values import JsonMapping, JsonObject
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # 0.8 - 0.7 is a little more than 0.1
 _SCORES = ("completeness_score", "coherence_score", "consistency_score")
 
 
@@ -234,7 +234,7 @@ def _describe_expiration(state: RunState, latest: ExecutionPass | None) -> TTLEx
 
 def statistics(state: RunState, converged: bool, seconds: float) -> history.Statistics:
     """Compute totals and patterns over the passes, for tuning (FR-076)."""
-    assessments: dict[int, ConvergenceAssessment] = {}
+    scores: dict[int, dict[str, float | None]] = {}
     blockers: Counter[str] = Counter()
     issues: Counter[str] = Counter()
     for passed in state.passes:
@@ -243,7 +243,7 @@ def statistics(state: RunState, converged: bool, seconds: float) -> history.Stat
             issues.update(issue.type for issue in report.issues)
         assessment = passed.evaluation_results.convergence
         if assessment:
-            assessments[passed.pass_number] = assessment
+            scores[passed.pass_number] = {name: assessment.scores[name] for name in _SCORES}
             blockers.update(() if assessment.converged else assessment.reason_codes)
     return history.Statistics(
         total_passes=sum(p.pass_number > 0 for p in state.passes),
@@ -253,10 +253,7 @@ def statistics(state: RunState, converged: bool, seconds: float) -> history.Stat
         fragments_refined=dict(state.attempts),
         convergence_blockers=dict(blockers.most_common()),
         issues_by_type=dict(sorted(issues.items())),
-        scores_by_pass={
-            number: {name: assessment.scores[name] for name in _SCORES}
-            for number, assessment in assessments.items()
-        },
+        scores_by_pass=scores,
         depth_adjustments=tuple(
             f"pass {change.pass_number}: {change.reason}" for change in state.transitions
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
+from operator import is_
 from typing import Literal
 
 from pydantic import AwareDatetime, Field, model_validator
@@ -94,14 +95,10 @@ class PlanStep(Value):
             shown |= {"status": "BLOCKED", "clarity_state": None}
         if self.status == "pending":
             shown |= {"clarity_reason": None, "tool_calls": ()}
-        values = {
-            name: v
-            for name, v in shown.items()
-            if v not in (None, (), False) or name == "dependencies"
-        }
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
+            for name, value in shown.items()
+            if value not in (None, (), False) or name == "dependencies"
         }
 
     def __copy__(self) -> PlanStep:
@@ -150,28 +147,24 @@ class PlanStep(Value):
 
 
 _SHOWN = (
-    *(
-        "step_id",
-        "step_index",
-        "description",
-        "dependencies",
-        "provides",
-        "handoff_to_next",
-        "tool",
-        "tools",
-        "arguments",
-        "when",
-    ),
-    *(
-        "status",
-        "clarity_state",
-        "clarity_reason",
-        "tool_calls",
-        "errors",
-        "parent_step_id",
-        "replaced_by",
-        "manual_intervention",
-    ),
+    "step_id",
+    "step_index",
+    "description",
+    "dependencies",
+    "provides",
+    "handoff_to_next",
+    "tool",
+    "tools",
+    "arguments",
+    "when",
+    "status",
+    "clarity_state",
+    "clarity_reason",
+    "tool_calls",
+    "errors",
+    "parent_step_id",
+    "replaced_by",
+    "manual_intervention",
 )
 
 
@@ -227,6 +220,7 @@ class Plan(Value):
             repeated = sorted(counts - Counter(counts.keys()))
             raise ValueError(f"step_id must be unique: {', '.join(repeated)} repeated")
         if not any("step_index" in step.model_fields_set for step in self.steps):
+            # Frozen, but still being made.
             object.__setattr__(self, "steps", renumber_steps(self.steps))
             return self
         indices = [step.step_index for step in self.steps]
@@ -251,11 +245,12 @@ class Plan(Value):
 
     def with_steps(self, *steps: PlanStep) -> Plan:
         """Return this plan with the steps of the same ids replaced; the others are shared, not
-        copied."""
+        copied. Without a change, return the plan itself."""
         new = {step.step_id: step for step in steps}
-        return self.model_copy(
-            update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)}
-        )
+        replaced = tuple(new.get(step.step_id, step) for step in self.steps)
+        if all(map(is_, replaced, self.steps)):
+            return self
+        return self.model_copy(update={"steps": replaced})
 
 
 def plan_one_step(description: str, answer: str | None = None) -> Plan:

@@ -4,7 +4,8 @@ behaviour."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
@@ -13,10 +14,19 @@ from operator import add, attrgetter
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
-_Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
-_Working = Literal["direct", "step", "tool_arguments"]
-_Judging = Literal["convergence", "comparison"]
-CallName = Literal[_Planning, _Working, _Judging, "repair"]
+CallName = Literal[
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "refinement",
+    "subplan",
+    "direct",
+    "step",
+    "tool_arguments",
+    "convergence",
+    "comparison",
+    "repair",
+]
 Role = Literal["planner", "worker", "grader", "repairer"]
 ReasoningMode = Literal["shallow", "balanced", "deep"]
 BYTES_PER_TOKEN = 4
@@ -51,6 +61,16 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*map(add, _COUNTS(self), _COUNTS(other)))
+
+
+def add_costs(costs: Iterable[float | None]) -> float | None:
+    """Add up costs; None if one of them is unknown."""
+    known = []
+    for cost in costs:
+        if cost is None:
+            return None
+        known.append(cost)
+    return math.fsum(known)
 
 
 FileForm = Literal["image", "pdf", "audio"]
@@ -206,11 +226,13 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class ToolTurn:
     """The calls that a model requested in one round, with the texts of their results and other
-    fields of its message (`extra`)."""
+    fields of its message (`extra`). If its response held neither calls nor an answer, `text` is the
+    response, and the only result is the request for another."""
 
     calls: tuple[ToolCall, ...]
     results: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -25,7 +24,7 @@ from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, 
 from aeon.domain.plan import FollowUpQuestion, OpenQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.report import Severity
-from aeon.domain.request import Usage
+from aeon.domain.request import Usage, add_costs
 from aeon.domain.values import Address, Frame, JsonObject, Value, as_frame
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "pydantic")
@@ -54,17 +53,7 @@ class TokenUsage(Value):
         for usage, cost in spent:
             total += usage
             costs.append(cost)
-        known = [cost for cost in costs if cost is not None]
-        return cls(
-            requests=total.requests,
-            input_tokens=total.input_tokens,
-            output_tokens=total.output_tokens,
-            cached_tokens=total.cached_tokens,
-            cache_write_tokens=total.cache_write_tokens,
-            reasoning_tokens=total.reasoning_tokens,
-            total_tokens=total.total_tokens,
-            cost=math.fsum(known) if len(known) == len(costs) else None,
-        )
+        return cls(**total.by_name(), total_tokens=total.total_tokens, cost=add_costs(costs))
 
 
 class UsageReport(Value):
@@ -319,7 +308,8 @@ class RunResult(Value):
             "<pre dir='auto' style='white-space: pre-wrap; text-align: "
             f"start'>{escape(self.answer)}</pre>"
         )
-        return f"{text}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
+        details = f"<details><summary>answer</summary>{answer}</details>"
+        return f"{text}{self.history._repr_html_()}{details}"
 
     @property
     def exit_status(self) -> int:

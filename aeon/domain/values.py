@@ -185,12 +185,8 @@ def _html_cell(value: object) -> str:
 
 def _cell(value: object) -> str:
     # Scores are rounded down, so that none seems to reach a threshold that it misses.
-    text = (
-        ""
-        if value is None
-        else f"{floor(value * 100 + 1e-9) / 100:.2f}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    text = "" if value is None else str(value)
+    if isinstance(value, float):
+        text = f"{floor(value * 100 + 1e-9) / 100:.2f}"
     line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 3]}..."

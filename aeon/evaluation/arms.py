@@ -122,7 +122,7 @@ def open_arms(arms: Sequence[Arm], runner: RowRunner) -> list[tuple[Arm, Aeon]]:
 
 
 def _check(name: str, overrides: Sequence[str]) -> None:
-    if "/" in name:
+    if "/" in name:  # it separates the parts of an answer's id
         raise ConfigError(f"arms.{name}: the name of an arm may not contain /")
     for text in overrides:
         key = key_of(text)

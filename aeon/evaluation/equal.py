@@ -10,8 +10,9 @@ from pathlib import Path
 
 from aeon.batch.forecast import Forecast
 from aeon.domain.errors import ConfigError
+from aeon.domain.request import add_costs
 from aeon.domain.values import JsonObject
-from aeon.evaluation.models import Measurement
+from aeon.evaluation.models import ArmSummary, Measurement
 from aeon.evaluation.samples import MOST_SAMPLES, ArmSamples
 from aeon.observability.artefacts import replace_file, write_json
 
@@ -71,14 +72,12 @@ class Equalizer:
         now = self.samples[name]
         tokens = spent
         total = now.total
-        earlier = self._before.get(name)
-        if (
-            earlier is not None
-            and earlier[1] != total
-            and (earlier[0] < spent) == (earlier[1] < total)
-        ):
-            tokens = spent - earlier[0]
-            total = total - earlier[1]
+        spent_before, total_before = self._before.get(name, (0, 0))
+        # Between two rounds only samples made the difference; the whole also holds what does not
+        # grow with them.
+        if total_before != total and (spent_before < spent) == (total_before < total):
+            tokens -= spent_before
+            total -= total_before
         self._before[name] = spent, now.total
         wanted = now.with_total(now.total + round((most - spent) * total / tokens))
         self.samples[name] = wanted
@@ -91,14 +90,15 @@ def forecast_equality(
     """Forecast the cost of the rows that get other samples: about as much as their arms have spent
     less than the dearest."""
     most = max(arm.tokens for arm in measurement.arms)
-    costs = [
-        arm.cost * (most - arm.tokens) / arm.tokens if arm.tokens else 0.0
-        for arm in measurement.arms
-        if arm.cost is not None
-    ]
-    is_known = len(costs) == len(measurement.arms)
+    cost = add_costs(_forecast_rest(arm, most) for arm in measurement.arms)
     words = f"equal=tokens: {'; '.join(_list_samples(samples))}."
-    return Forecast(rows, sum(costs) if is_known else None, words, is_even=False)
+    return Forecast(rows, cost, words, is_even=False)
+
+
+def _forecast_rest(arm: ArmSummary, most: int) -> float | None:
+    if arm.cost is None:
+        return None
+    return arm.cost * (most - arm.tokens) / arm.tokens if arm.tokens else 0.0
 
 
 def raise_to_dearest(total: Forecast, arms: Mapping[str, Forecast]) -> Forecast:

@@ -16,8 +16,21 @@ from aeon.report.words import encode_for_xml, escape_controls, one_line, shorten
 _LONGEST_TEXT = 4_000
 _LONGEST_REASON = 300
 CSV_COLUMNS = (
-    *("id", "arm", "repeat", "verdict", "score", "target_met", "checks", "reason", "ended"),
-    *("tokens", "calls", "cost", "seconds", "simulated", "answer"),
+    "id",
+    "arm",
+    "repeat",
+    "verdict",
+    "score",
+    "target_met",
+    "checks",
+    "reason",
+    "ended",
+    "tokens",
+    "calls",
+    "cost",
+    "seconds",
+    "simulated",
+    "answer",
 )
 """The columns of `rows.csv`."""
 
@@ -62,7 +75,7 @@ def _list_corrected(arm: ArmSummary) -> list[tuple[str, str]]:
 
 def _format_score_interval(arm: ArmSummary) -> str:
     interval = arm.mean_score_interval
-    return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
+    return "unknown" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
 
 
 def write_text(evaluation: Measurement, width: int | None = None) -> str:
@@ -98,12 +111,9 @@ def list_sentences(evaluation: Measurement) -> list[str]:
     if evaluation.threshold is not None:
         state = "below" if judged.rate < evaluation.threshold else "at or above"
         rate = format_share(judged.rate)
-        sentences.append(f"{judged.name} passes {rate}: {state} threshold={evaluation.threshold:g}")
-        sentences[-1] += "."
-    if evaluation.judging:
-        sentences.append(evaluation.judging)
-    if evaluation.equality:
-        sentences.append(evaluation.equality)
+        threshold = f"{evaluation.threshold:g}"
+        sentences.append(f"{judged.name} passes {rate}: {state} threshold={threshold}.")
+    sentences += filter(None, (evaluation.judging, evaluation.equality))
     if evaluation.not_measured:
         sentences.append(_describe_unmeasured(evaluation))
     if any(arm.simulated for arm in evaluation.arms):

@@ -39,8 +39,15 @@ class Grade(Value):
 _FAULTS_OF_MODELS = frozenset(
     kind.__name__
     for kind in (
-        *(AnswerError, Truncated, ContextFull, Refused, Filtered, EmptyAnswer, Oversized),
-        *(ValidationError, PlanError),
+        AnswerError,
+        Truncated,
+        ContextFull,
+        Refused,
+        Filtered,
+        EmptyAnswer,
+        Oversized,
+        ValidationError,
+        PlanError,
     )
 )
 """The errors of runs that a model causes: they count against the arm."""

@@ -18,6 +18,7 @@ from aeon.evaluation.models import ArmSummary, GradedAnswer, Measurement
 from aeon.observability.artefacts import as_artefact_error
 from aeon.report.record import Call, load_record
 
+# An extra: the functions that need it import it.
 if TYPE_CHECKING:
     from inspect_ai.event import ModelEvent
     from inspect_ai.log import EvalLog, EvalSample
@@ -72,13 +73,12 @@ def _make_log(
 ) -> EvalLog:
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec
 
-    samples = [
-        _make_sample(row, answer, lines.get(AnswerName(arm.name, answer.repeat, row.id).id), model)
-        for row, answer in _list_answers(measurement, arm, dataset)
-    ]
-    for sample in samples:
-        name = AnswerName(arm.name, sample.epoch, str(sample.id)).id
+    samples = []
+    for row, answer in _list_answers(measurement, arm, dataset):
+        name = AnswerName(arm.name, answer.repeat, row.id).id
+        sample = _make_sample(row, answer, lines.get(name), model)
         sample.events = list(_read_events(results, lines.get(name), name))
+        samples.append(sample)
     return EvalLog(
         status="success",
         eval=EvalSpec(

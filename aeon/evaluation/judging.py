@@ -13,7 +13,7 @@ from aeon.batch.forecast import Forecast
 from aeon.batch.summary import REPEATED_ENDS, Line
 from aeon.config.settings import BatchColumns
 from aeon.domain.assessment import SCORE_CODES
-from aeon.domain.request import Usage
+from aeon.domain.request import Usage, add_costs
 from aeon.evaluation.grading import Grade, grade_failure, leave_unmeasured
 from aeon.llm.prices import price_book
 from aeon.report.words import count_noun
@@ -152,10 +152,8 @@ def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> 
 
 def add_judging(rows: Forecast, judging: Forecast) -> Forecast:
     """Add the forecast of judging the answers after all rows have ended."""
-    costs = (rows.least_cost, judging.least_cost)
-    known = [cost for cost in costs if cost is not None]
     return rows._replace(
-        least_cost=sum(known) if len(known) == len(costs) else None,
+        least_cost=add_costs((rows.least_cost, judging.least_cost)),
         words=f"{rows.words}\njudge: {judging.words}",
     )
 

@@ -52,8 +52,8 @@ class MeasuredRow(Value):
 class ArmSummary(Value):
     """The results of an arm. Every share is of all answers: an unmeasured one has not passed.
     `pass_at` and `pass_all` hold the chance that one, or all, of k answers to a row pass. `cost` is
-    None where that of one answer is unknown. `corrected` is the pass rate of answers graded by a
-    judge, corrected by its calibration."""
+    None where that of one answer is unknown, `mean_score_interval` where all scores are equal.
+    `corrected` is the pass rate of answers graded by a judge, corrected by its calibration."""
 
     name: str
     overrides: tuple[str, ...]
@@ -83,8 +83,9 @@ class ArmSummary(Value):
 class ArmComparison(Value):
     """One arm against another, row by row: in how many rows more of its answers passed, in how many
     fewer. `p` is that of McNemar's exact test, `rows_to_decide` how many rows such a difference
-    needs in all, None where there is no difference. `improvements_per_degradation` is None where no
-    row degraded. `tokens_ratio` is the arm's tokens divided by the other's."""
+    needs in all, None where there is no difference. An interval is None where all rows changed
+    alike, `improvements_per_degradation` where no row degraded. `tokens_ratio` is the arm's tokens
+    divided by the other's."""
 
     arm: str
     other: str

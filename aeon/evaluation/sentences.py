@@ -8,12 +8,14 @@ from aeon.evaluation.statistics import Interval
 from aeon.report.words import count_noun
 
 
-def describe_comparison(comparison: ArmComparison, rows: int) -> str:
+def describe_comparison(comparison: ArmComparison, rows: int, unmeasured: str = "") -> str:
     """Describe how an arm did against another, whether that is decisive, and else how many more
-    rows would decide."""
+    rows would decide, or which answers are `unmeasured`, so that nothing is decided."""
     arm = comparison.arm
     other = comparison.other
     if not comparison.improved and not comparison.degraded:
+        if unmeasured:
+            return f"{arm} and {other} cannot be told apart: {unmeasured}."
         return (
             f"{arm} and {other} passed the same rows{_describe_tokens(comparison)}: "
             "nothing tells them apart."
@@ -27,7 +29,16 @@ def describe_comparison(comparison: ArmComparison, rows: int) -> str:
     if comparison.improvements_per_degradation is not None:
         changed += f" ({comparison.improvements_per_degradation:.2g} improvements per degradation)"
     head += f"{format_change(comparison.difference_interval)}{_describe_tokens(comparison)}"
-    return f"{head}: {changed}, p = {comparison.p:.2g}. {_describe_decision(comparison, rows)}"
+    decision = _describe_decision(comparison, rows)
+    if unmeasured:
+        decision = f"This decides nothing: {unmeasured}."
+    return f"{head}: {changed}, p = {comparison.p:.2g}. {decision}"
+
+
+def count_unmeasured(unmeasured: int, answers: int) -> str:
+    """Describe how many of two arms' answers are not measured; empty for none."""
+    verb = "is" if unmeasured == 1 else "are"
+    return f"{unmeasured:,} of their {answers:,} answers {verb} not measured" if unmeasured else ""
 
 
 def describe_correction(measurement: Measurement, calibration: Calibration) -> str:

@@ -6,19 +6,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
 from aeon.batch.dataset import Arm, Dataset, Row, digest
 from aeon.batch.summary import Line
 from aeon.domain.assessment import Calibration
+from aeon.domain.request import add_costs
 from aeon.evaluation import statistics
 from aeon.evaluation.arms import AnswerName, list_shard
 from aeon.evaluation.correction import correct_rate
 from aeon.evaluation.grading import Grade, grade
 from aeon.evaluation.judging import AnswerJudge
 from aeon.evaluation.models import ArmComparison, ArmSummary, GradedAnswer, MeasuredRow, Measurement
-from aeon.evaluation.sentences import describe_comparison
+from aeon.evaluation.sentences import count_unmeasured, describe_comparison
+from aeon.evaluation.statistics import Interval
 
 
 def measure(
@@ -35,9 +38,12 @@ def measure(
     unless one is named; of a `shard` of the dataset only its own rows count. A `judge` grades the
     answers, if given."""
     samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
-    rows = _measure_rows(list_shard(dataset.rows(), shard), samples, lines, judge)
+    found = {line["id"]: line for line in lines}
+    grade_answer = _by_program if judge is None else judge.grade
+    rows = tuple(
+        _measure_row(row, samples, found, grade_answer) for row in list_shard(dataset.rows(), shard)
+    )
     judged = judged or arms[-1].name
-    others = [arm.name for arm in arms if arm.name != judged]
     summaries = {arm.name: summarize_arm(arm, rows, repeat) for arm in arms}
     return Measurement(
         dataset=dataset.path.name,
@@ -46,21 +52,12 @@ def measure(
         threshold=threshold,
         arms=tuple(summaries.values()),
         comparisons=tuple(
-            compare_arms(summaries[judged], summaries[other], rows) for other in others
+            compare_arms(summaries[judged], other, rows)
+            for name, other in summaries.items()
+            if name != judged
         ),
         rows=rows,
     )
-
-
-def _measure_rows(
-    rows: Iterable[Row],
-    samples: Sequence[tuple[str, int]],
-    lines: Iterable[Line],
-    judge: AnswerJudge | None,
-) -> tuple[MeasuredRow, ...]:
-    found = {line["id"]: line for line in lines}
-    grade_answer = _by_program if judge is None else judge.grade
-    return tuple(_measure_row(row, samples, found, grade_answer) for row in rows)
 
 
 def _measure_row(
@@ -124,13 +121,19 @@ def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSumm
         pass_at=_find_chances(statistics.pass_at, passed, repeat),
         pass_all=_find_chances(statistics.pass_all, passed, repeat),
         mean_score=fmean(scores),
-        mean_score_interval=statistics.bootstrap_mean(scores),
+        mean_score_interval=_find_interval(scores),
         tokens=sum(answer.tokens for answer in answers),
         calls=sum(answer.calls for answer in answers),
-        cost=_add_costs(answers),
+        cost=add_costs(map(attrgetter("cost"), answers)),
         seconds=sum(answer.seconds for answer in answers),
         simulated=sum(answer.is_simulated for answer in answers),
     )
+
+
+def _find_interval(values: Sequence[float]) -> Interval | None:
+    """Return the interval of a mean; None where all values are equal, which says nothing of how far
+    others would differ."""
+    return None if len(set(values)) == 1 else statistics.bootstrap_mean(values)
 
 
 def correct_arms(measurement: Measurement, calibration: Calibration) -> Measurement:
@@ -152,11 +155,6 @@ def _find_chances(
     return {k: fmean(chance(count, repeat, k) for count in passed) for k in range(1, repeat + 1)}
 
 
-def _add_costs(answers: Sequence[GradedAnswer]) -> float | None:
-    known = [answer.cost for answer in answers if answer.cost is not None]
-    return sum(known) if len(known) == len(answers) else None
-
-
 def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]) -> ArmComparison:
     """Compare an arm with another, on the same rows."""
     repeat = arm.answers / len(rows)
@@ -165,21 +163,24 @@ def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]
     improved = sum(change > 0 for change in changes)
     degraded = sum(change < 0 for change in changes)
     p = statistics.mcnemar(improved, degraded)
+    unmeasured = arm.not_measured + other.not_measured
     comparison = ArmComparison(
         arm=arm.name,
         other=other.name,
         improved=improved,
         degraded=degraded,
         difference=fmean(changes),
-        difference_interval=statistics.bootstrap_mean(changes),
+        difference_interval=_find_interval(changes),
         score_difference=fmean(scores),
-        score_difference_interval=statistics.bootstrap_mean(scores),
+        score_difference_interval=_find_interval(scores),
         improvements_per_degradation=improved / degraded if degraded else None,
         p=p,
-        is_decisive=p <= statistics.LEVEL,
+        is_decisive=p <= statistics.LEVEL and not unmeasured,
         rows_to_decide=statistics.rows_to_decide(improved, degraded, len(rows)),
         tokens_ratio=arm.tokens / other.tokens if other.tokens else None,
         sentence="",
     )
-    sentence = describe_comparison(comparison, len(rows))
+    sentence = describe_comparison(
+        comparison, len(rows), count_unmeasured(unmeasured, arm.answers + other.answers)
+    )
     return comparison.model_copy(update={"sentence": sentence})

@@ -42,5 +42,6 @@ class EventStream:
             if part is None:
                 part = self._parts[sequence] = self._parts.get(sequence, -1) + 1
             recorded = Recorded(sequence, part, datetime.now(UTC).isoformat(), event)
+            # A copy: a subscriber may end its own subscription.
             for subscriber in tuple(self.subscribers):
                 subscriber(recorded)

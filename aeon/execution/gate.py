@@ -5,26 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Protocol
 
-from aeon.convergence.comparison import Candidate, Comparer
-from aeon.domain.assessment import AnswerComparison, settle_comparison
+from aeon.convergence.comparison import CYCLES_OF_A_COMPARISON, Candidate, Comparer
+from aeon.domain.assessment import (
+    AnswerComparison,
+    Preferred,
+    prefer_same_place,
+    settle_comparison,
+)
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
 from aeon.domain.events import AnswerCompared
-from aeon.domain.graph import answer_text, is_answer_complete
+from aeon.domain.graph import EVALUATION_CYCLES, answer_text, is_answer_complete
 from aeon.domain.history import AdvisoryKind, EvaluationResults, Phase, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
-from aeon.domain.request import Budget
+from aeon.domain.request import Budget, ask_sample
 from aeon.execution.event_stream import EventStream
 from aeon.execution.outcome import remember_steps
 from aeon.execution.recorder import AcceptedAnswer, OpenPass
 from aeon.memory.interface import Memory
 from aeon.plan.triggers import Trigger
 
-_SHOWN = {"name", "passed", "feedback"}
-_CYCLES = 2  # both orders
+_MOST_PAIRS = 2
+"""How often a changed answer is compared in both orders. A grader that is right three times out of
+four contradicts itself in three pairs of eight, and accepts as many spoiled answers."""
 
 
 class GatedRun(Budget, Protocol):
@@ -82,6 +89,7 @@ class AnswerGate:
         run.advise("set_back", "A changed answer was set back: " + " ".join(compared.explanations))
         before = earlier.evaluation
         run.update(plan=earlier.plan, results=dict(earlier.results), assessment=before.convergence)
+        # Memory holds the outputs of the answer that is taken back.
         remember_steps(memory, earlier.results.values())
         this.answer = run.state.answer
         this.evaluation = EvaluationResults(checks=before.checks, comparison=compared)
@@ -110,31 +118,49 @@ class AnswerGate:
         later = answer_text(plan)
         if not is_answer_complete(plan) or later == earlier.text:
             return None
-        before = _show(earlier.text, earlier.evaluation.checks)
-        return self.compare(plan.task, before, _show(later, checks), run)
+        before = Candidate.of(earlier.text, earlier.evaluation.checks)
+        after = Candidate.of(later, checks)
+        return self.compare(plan.task, before, after, run, most_pairs=_MOST_PAIRS)
 
     def compare(
-        self, task: str, earlier: Candidate, later: Candidate, run: GatedRun
+        self,
+        task: str,
+        earlier: Candidate,
+        later: Candidate,
+        run: GatedRun,
+        *,
+        most_pairs: int = 1,
     ) -> AnswerComparison:
-        """Compare two answers in both orders. The outcome is `unknown` if the comparison fails or
-        cannot be paid. Raises errors that end the run."""
-        if not run.affordable(_CYCLES):
-            return AnswerComparison(outcome="unknown", later=later.text)
-        questions = self._comparer.questions(task, earlier, later)
-        try:
-            answers = [run.call("comparison", question) for question in questions]
-        except (LLMError, ValidationError) as error:
-            go_on_without(error)
-            why = (error.message,)
-            return AnswerComparison(outcome="unknown", explanations=why, later=later.text)
-        compared = settle_comparison(*answers)
+        """Compare two answers in both orders, up to `most_pairs` times while the two orders
+        contradict each other; `as_good` if the last pair still does. The outcome is `unknown` if
+        the comparison fails or cannot be paid. Raises errors that end the run."""
+        compared = AnswerComparison(outcome="unknown")
+        for number in range(most_pairs):
+            # A second pair must not take the cycles in which an accepted answer is evaluated.
+            reserve = EVALUATION_CYCLES if number else 0
+            if not run.affordable(CYCLES_OF_A_COMPARISON + reserve):
+                break
+            try:
+                pair = self._ask_pair(number, task, earlier, later, run)
+            except (LLMError, ValidationError) as error:
+                go_on_without(error)
+                compared = AnswerComparison(outcome="unknown", explanations=(error.message,))
+                break
+            compared = settle_comparison(*pair)
+            if not prefer_same_place(*pair):
+                break
+        if compared.is_accepted:
+            return compared
+        return compared.model_copy(update={"later": later.text})
+
+    def _ask_pair(
+        self, number: int, task: str, earlier: Candidate, later: Candidate, run: GatedRun
+    ) -> tuple[Preferred, Preferred]:
+        later_second, later_first = self._comparer.questions(task, earlier, later)
         return (
-            compared if compared.is_accepted else compared.model_copy(update={"later": later.text})
+            run.call("comparison", partial(ask_sample, number, later_second)),
+            run.call("comparison", partial(ask_sample, number, later_first)),
         )
-
-
-def _show(text: str, checks: Sequence[CheckOutcome]) -> Candidate:
-    return Candidate(text, [check.model_dump(include=_SHOWN) for check in checks])
 
 
 def explain_set_back(compared: AnswerComparison, tried: RefinementRecord | None) -> Trigger:

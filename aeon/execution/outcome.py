@@ -62,11 +62,9 @@ def read_output(result: StepResult) -> Any:
     if tool is None:
         text = result.step_output
         return json.loads(text) if result.is_json and text else text
-    return (
-        CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
-        if tool.cut
-        else tool.output
-    )
+    if not tool.cut:
+        return tool.output
+    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
 
 
 def _tool_result(result: StepResult) -> ToolResult | None:
@@ -74,11 +72,9 @@ def _tool_result(result: StepResult) -> ToolResult | None:
 
 
 def _limit(tool: ToolResult) -> str:
-    return (
-        f"max_output_characters of tool '{tool.tool}'"
-        if tool.own_limit
-        else "tools.max_output_characters"
-    )
+    if tool.own_limit:
+        return f"max_output_characters of tool '{tool.tool}'"
+    return "tools.max_output_characters"
 
 
 def step_result(
@@ -122,9 +118,8 @@ def fail_with(
     (FR-054)."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, error=message, tool_result=given)
-    return Worked(
-        fail_step(step, message), result, error=error if isinstance(error, LLMError) else None
-    )
+    failure = error if isinstance(error, LLMError) else None
+    return Worked(fail_step(step, message), result, error=failure)
 
 
 def remark_repeated(step: PlanStep, result: ToolResult) -> Remarks:

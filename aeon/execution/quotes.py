@@ -5,10 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
 
 from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer, require_few
 from aeon.schema.validators import FieldError
+
+_MOST = 3
+"""The places that are shown of a text that stands in an output several times."""
+_LONGEST = 120
+_AROUND = 25
+"""The characters that are shown of a place, and around it to each side."""
 
 
 def join_quotes(text: str, quotes: Sequence[JsonMapping], outputs: Mapping[str, str]) -> str:
@@ -21,7 +29,7 @@ def join_quotes(text: str, quotes: Sequence[JsonMapping], outputs: Mapping[str, 
     for index, quote in enumerate(quotes):
         if errors:
             break
-        parts[quote["at"]] = _edit(outputs[quote["step"]], quote["edits"], f"/quotes/{index}")
+        parts[quote["at"]] = _edit(quote["step"], outputs, quote["edits"], f"/quotes/{index}")
     if errors:
         raise InvalidAnswer(errors)
     if not parts:
@@ -56,20 +64,53 @@ def _find_wrong_marker(marker: str, text: str, others: Sequence[str]) -> str:
     return "" if times == 1 else f"{marker!r} must stand in step_output once, not {times} times"
 
 
-def _edit(output: str, edits: Sequence[Mapping[str, str]], place: str) -> str:
+def _edit(
+    step: str, outputs: Mapping[str, str], edits: Sequence[Mapping[str, str]], place: str
+) -> str:
+    output = outputs[step]
     for index, edit in enumerate(edits):
-        if (times := _count(edit["find"], output)) != 1:
-            message = f"must stand in the output once, not {times} times"
-            raise InvalidAnswer([FieldError(f"{place}/edits/{index}/find", message)])
+        if problem := _find_wrong_edit(edit["find"], output, step):
+            raise InvalidAnswer([FieldError(f"{place}/edits/{index}/find", problem)])
         output = output.replace(edit["find"], edit["replace"])
     return output
 
 
+def _find_wrong_edit(find: str, output: str, step: str) -> str:
+    """Return why an edit's text does not name exactly one place, with the places it may mean: a
+    repair does not see the output. Empty if it does."""
+    if not find:
+        return f"must not be empty: give the text of the output of {step!r} that changes"
+    times = _count(find, output)
+    if times == 1:
+        return ""
+    wrong = f"must stand once in the output of {step!r}, not {times} times"
+    if not times:
+        return f"{wrong}. The closest passage is {_show_closest(find, output)}"
+    places = ", ".join(_show(output, *span) for span in islice(_find_all(find, output), _MOST))
+    return f"{wrong}: add the text around it. It stands there in {places}"
+
+
+def _show_closest(find: str, output: str) -> str:
+    """Show the part of an output that shares the longest piece with a text."""
+    matcher = SequenceMatcher(a=find[:_LONGEST], b=output, autojunk=False)
+    match = matcher.find_longest_match()
+    start = max(0, match.b - match.a)
+    return _show(output, start, start + min(len(find), _LONGEST))
+
+
+def _show(output: str, start: int, end: int) -> str:
+    """Show a part of an output and some text around it, on one line."""
+    return repr(output[max(0, start - _AROUND) : min(end, start + _LONGEST) + _AROUND])
+
+
 def _count(part: str, text: str) -> int:
     """Count the occurrences of a part in a text, overlapping ones too; 0 for an empty part."""
-    count = 0
+    return sum(1 for _ in _find_all(part, text))
+
+
+def _find_all(part: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each occurrence of a part begins and ends; none for an empty part."""
     place = text.find(part) if part else -1
     while place >= 0:
-        count += 1
+        yield place, place + len(part)
         place = text.find(part, place + 1)
-    return count

@@ -9,7 +9,7 @@ from functools import partial
 from threading import Event
 from typing import Protocol
 
-from aeon.convergence.comparison import Candidate, Comparer
+from aeon.convergence.comparison import CYCLES_OF_A_COMPARISON, Candidate, Comparer
 from aeon.domain.assessment import AnswerComparison, settle_comparison
 from aeon.domain.checks import CheckOutcome, weight_passed
 from aeon.domain.errors import (
@@ -19,7 +19,7 @@ from aeon.domain.errors import (
     ValidationError,
     go_on_without,
 )
-from aeon.domain.graph import final_steps
+from aeon.domain.graph import is_only_final
 from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallName, CallSite, at_site
@@ -41,8 +41,6 @@ class Dispatcher(Protocol):
 
 
 CheckSample = Callable[[Plan, PlanStep], Sequence[CheckOutcome]]
-_CYCLES_OF_A_COMPARISON = 2  # both orders
-_SHOWN = {"name", "passed", "feedback"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Sample:
     @property
     def candidate(self) -> Candidate:
         """The answer in the form used in comparisons."""
-        return Candidate(self.text, [check.model_dump(include=_SHOWN) for check in self.checks])
+        return Candidate.of(self.text, self.checks)
 
     @property
     def is_usable(self) -> bool:
@@ -93,8 +91,8 @@ class Sampler:
         """Return the TTL cycles of a step's samples, comparisons included; 1 for a step without
         samples."""
         settings = self._settings
-        is_final = [final.step_id for final in final_steps(plan)] == [step.step_id]
-        if step.tool is not None or not (is_final or settings.sample_steps == "all"):
+        is_sampled = settings.sample_steps == "all" or is_only_final(step, plan)
+        if step.tool is not None or not is_sampled:
             return 1
         return settings.cycles_of_samples
 
@@ -133,7 +131,8 @@ class Sampler:
     def _count_samples(self, sites: int) -> int:
         if self._settings.select != "pairwise":
             return sites
-        return (sites + _CYCLES_OF_A_COMPARISON) // (1 + _CYCLES_OF_A_COMPARISON)
+        # Of n samples, n - 1 comparisons leave one.
+        return (sites + CYCLES_OF_A_COMPARISON) // (1 + CYCLES_OF_A_COMPARISON)
 
     def _ask_all(
         self,

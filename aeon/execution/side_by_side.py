@@ -34,22 +34,28 @@ class SideBySide:
     def call_all(
         self, step: PlanStep, allowance: RoundAllowance, new: Sequence[NewCall]
     ) -> list[ToolResult]:
-        """Return the results of a round's calls, in order. Once a call waits for a person, later
-        calls are left to the resumed run, except for those that a person must approve: these are
-        tried, so that all can be approved together. Then raises PersonAwaited; and errors that must
-        end the run."""
+        """Return the results of a round's calls, in order. Once a call waits for a person, all
+        later ones are left to the resumed run, but a person is asked about them now, so that all
+        can be approved together. Then raises PersonAwaited; and errors that must end the run."""
         results: list[ToolResult] = []
         awaited: PersonAwaited | None = None
         for group in self._group(new):
-            if awaited is not None and self._invoker.approval(group[0].tool) != "ask":
-                continue
             try:
-                results += self._call_group(step, allowance, group)
+                if awaited is None:
+                    results += self._call_group(step, allowance, group)
+                else:
+                    self._ask_ahead(step, group)
             except PersonAwaited as waits:
                 awaited = waits
         if awaited is not None:
             raise awaited
         return results
+
+    def _ask_ahead(self, step: PlanStep, group: Sequence[NewCall]) -> None:
+        # A call that a person must approve is alone in its group.
+        _, tool, arguments = group[0]
+        with on_behalf_of(step):
+            self._invoker.ask_ahead(tool, arguments)
 
     def _group(self, new: Sequence[NewCall]) -> Iterator[list[NewCall]]:
         together: list[NewCall] = []

@@ -86,13 +86,15 @@ class StepExecutor:
             try:
                 if self._sampler is not None and len(sites) > 1:
                     call = self.worker.call
-                    drawn = self._sampler.draw(ask, sites, dispatcher, call, situation.plan)
-                    worked, ended_by = drawn
+                    worked, ended_by = self._sampler.draw(
+                        ask, sites, dispatcher, call, situation.plan
+                    )
                 else:
                     worked = ask()
                     ended_by = None
                 ended_by = ended_by or find_outage(worked.error)
                 executed = Executed(worked.step, worked, ended_by)
+            # The step is not to blame: it stays pending, for a run that resumes this one.
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandon_step(step), ended_by=error)
         self.emit(

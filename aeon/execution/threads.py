@@ -44,6 +44,7 @@ class Workers:
         while (job := self._jobs.get()) is not None:
             future, work = job
             if future.set_running_or_notify_cancel():
+                # Whoever waits for the future gets it, even what would end a program.
                 try:
                     future.set_result(work())
                 except BaseException as error:

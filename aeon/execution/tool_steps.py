@@ -20,7 +20,6 @@ from aeon.schema.examples import NoExample, make_example
 from aeon.tools.invoke import cut_text
 from aeon.tools.registry import Tool
 
-Ask = Callable[[ToolConversation], StepResult | ToolTurn]
 EndedBy = Literal["answer", "max_tool_rounds", "budget", "repeated", "error"]
 
 _WHY: Mapping[EndedBy, str] = {
@@ -34,11 +33,14 @@ _MOST_SHOWN = 30
 _LONGEST_SHOWN = 300
 
 
-class RenderText(Protocol):
-    """Renders a template that belongs to no call."""
+class AskRound(Protocol):
+    """Makes the model call of a round."""
 
-    def __call__(self, name: str, variables: JsonMapping) -> str:
-        """Render the template of that name."""
+    def __call__(
+        self, conversation: ToolConversation, *, may_ask_again: bool
+    ) -> StepResult | ToolTurn:
+        """Return the step's result, or the calls that the model requests. `may_ask_again`: a
+        response with neither may be returned, as a round without calls."""
 
 
 def select_tools(
@@ -74,9 +76,9 @@ class ToolRounds:
     tools: Sequence[Tool]
     most_rounds: int
     allowance: RoundAllowance
-    ask: Ask
+    ask: AskRound
     make: MakeCalls
-    text: RenderText
+    text: Callable[[str, JsonMapping], str]
     _turns: list[ToolTurn] = field(default_factory=list)
     _made: list[list[MadeCall]] = field(default_factory=list)
 
@@ -94,7 +96,7 @@ class ToolRounds:
             conversation = ToolConversation(described, tuple(self._turns), ended_by is not None)
             with at_site(site):
                 try:
-                    answered = self.ask(conversation)
+                    answered = self.ask(conversation, may_ask_again=self.allowance.left > 0)
                 except (LLMError, ValidationError) as error:
                     return self._fail(error)
                 if isinstance(answered, StepResult):
@@ -116,6 +118,9 @@ class ToolRounds:
     def _answer_calls(
         self, asked: ToolTurn, made: Sequence[MadeCall], *, is_over: bool
     ) -> ToolTurn:
+        if not made:
+            again = self.text("_ask_again.j2", {"closing": is_over})
+            return replace(asked, results=(again,))
         results = [
             self.text(
                 "_tool_result.j2",

@@ -19,7 +19,7 @@ from aeon.domain.events import (
     ToolStarted,
     ignore,
 )
-from aeon.domain.graph import by_id, final_steps
+from aeon.domain.graph import by_id, is_only_final
 from aeon.domain.history import AdvisoryKind, RunState, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallName, LLMAdapter, current_site
@@ -37,7 +37,7 @@ from aeon.execution.outcome import (
 )
 from aeon.execution.side_by_side import SideBySide
 from aeon.execution.tool_rounds.allowance import RoundAllowance
-from aeon.execution.tool_steps import Ask, ToolRounds, select_tools
+from aeon.execution.tool_steps import AskRound, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
@@ -155,10 +155,10 @@ class StepWorker:
         outputs = collect_outputs(state.results, read_output)
         in_order = state.profile is None
         settled = Settlement(outputs, self._inputs, self._max_steps, in_order).settle(plan)
-        self._tell_settled(plan, settled, state.pass_number)
+        self._announce_settled(plan, settled, state.pass_number)
         return settled
 
-    def _tell_settled(self, before: Plan, after: Plan, number: int) -> None:
+    def _announce_settled(self, before: Plan, after: Plan, number: int) -> None:
         steps = by_id(after.steps)
         for step in before.steps:
             settled = steps.get(step.step_id)
@@ -168,10 +168,12 @@ class StepWorker:
                     pass_number=number, step_id=step.step_id, instances=tuple(made), plan=after
                 )
                 self._emit(unfolded, None)
-            elif settled.status == "skipped" != step.status:
+            elif settled.status == step.status:
+                continue
+            elif settled.status == "skipped":
                 reason = describe_skip(settled)
                 self._emit(StepSkipped(pass_number=number, step=settled, reason=reason), None)
-            elif settled.status == "failed" != step.status:
+            elif settled.status == "failed":
                 self._emit(StepFinished(pass_number=number, cycle=0, step=settled), None)
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -214,7 +216,7 @@ class StepWorker:
         return complete_with(step, output)
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
-        is_final = _is_final(step, situation.plan)
+        is_final = is_only_final(step, situation.plan)
         answer_schema = self._answer_schema if is_final else None
         schema = answer_schema or step.output_schema
         as_json = schema is not None
@@ -255,7 +257,7 @@ class StepWorker:
         step: PlanStep,
         situation: Situation,
         tools: Sequence[Tool],
-        ask: Ask,
+        ask: AskRound,
     ) -> Worked:
         rounds = ToolRounds(
             step=step,
@@ -287,15 +289,17 @@ class StepWorker:
             "quotable": list(quotable),
             "output_schema": step.output_schema,
             "tools": [],
+            "max_tool_rounds": self._max_tool_rounds,
         }
 
     def _variables(self, step: PlanStep, situation: Situation) -> JsonObject:
         plan = situation.plan
+        subplan = plan.subplan_of(step)
         shown = self._show_context(step, situation)
         return {
             "task": plan.task,
             "plan": plan_view(plan),
-            "subplan": (subplan := plan.subplan_of(step)) and subplan.model_dump(),
+            "subplan": subplan and subplan.model_dump(),
             **outline_view(plan, step, self._outline_steps),
             "step": shown.model_dump(),
             "ttl_remaining": situation.ttl_remaining,
@@ -320,9 +324,8 @@ class StepWorker:
         name = step.tool or ""
         try:
             step, arguments, remarks = self._find_arguments(step, situation)
-        except (
-            NotSimulated
-        ) as error:  # generated arguments are not acted upon, and the output says so
+        # Invented arguments are not acted upon, and the output says so.
+        except NotSimulated as error:
             return complete_with(
                 step, f"(simulated) Tool '{name}' was not called: {error.message}."
             )
@@ -440,11 +443,6 @@ class StepWorker:
         named = {found.name for found in references(arguments) if isinstance(found, Reference)}
         outputs = collect_outputs(results, read_output, named) if named else {}
         return resolve_arguments(arguments, self._inputs, outputs)
-
-
-def _is_final(step: PlanStep, plan: Plan) -> bool:
-    """Whether a plan ends with this step and no other."""
-    return [final.step_id for final in final_steps(plan)] == [step.step_id]
 
 
 def _find_quotable(step: PlanStep, situation: Situation) -> dict[str, str]:

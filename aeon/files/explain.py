@@ -91,13 +91,12 @@ def _explain_one(
             place, _unknown_key(str(place[-1]), allowed, other_spellings), kind, given, True
         )
     if "[key]" in details["loc"]:
+        # Pydantic lists allowed keys in a sentence only: "'one', 'two' or 'three'".
         expected = str(details.get("ctx", {}).get("expected", "")).replace(" or ", ", ")
         allowed = [name.strip("'") for name in expected.split(", ") if name]
-        words = (
-            _unknown_key(str(place[-1]), allowed, other_spellings)
-            if allowed
-            else "a key must be text: quote it"
-        )
+        words = "a key must be text: quote it"
+        if allowed:
+            words = _unknown_key(str(place[-1]), allowed, other_spellings)
         return Mistake(place, words, kind, given, True)
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
     return Mistake(place, _MUST_BE.get(kind) or f"{message[:1].lower()}{message[1:]}", kind, given)

@@ -50,6 +50,7 @@ class JsonLines:
                 return
             size = self._size + len(line)
             rest = line
+            # Unbuffered files write as much as there is room for.
             try:
                 while rest:
                     rest = rest[self._file.write(rest) :]

@@ -63,10 +63,9 @@ def read_file(path: Path, within: Path | None = None) -> bytes:
     """Read a configuration file, found as one `within` a folder. Raises OSError; raises ConfigError
     for a file that is not pinned, if only pinned files may be read."""
     place = Path(os.path.normpath(path.absolute()))
-    for pinned in _pinned.values():
-        data = pinned.files.get(pinned.name_of(place))
-        if data is not None:
-            return data
+    data = _find_pinned(place)
+    if data is not None:
+        return data
     for pinned in _pinned.values():
         if _is_refused(pinned, place, within):
             raise ConfigError(
@@ -79,12 +78,17 @@ def read_file(path: Path, within: Path | None = None) -> bytes:
 def read_named(path: Path) -> bytes:
     """Read a file that the user or a configuration names, as pinned, else from the disk. Raises
     OSError."""
-    place = Path(os.path.normpath(path.expanduser().absolute()))
+    found = path.expanduser()
+    data = _find_pinned(Path(os.path.normpath(found.absolute())))
+    return found.read_bytes() if data is None else data
+
+
+def _find_pinned(place: Path) -> bytes | None:
     for pinned in _pinned.values():
         data = pinned.files.get(pinned.name_of(place))
         if data is not None:
             return data
-    return path.expanduser().read_bytes()
+    return None
 
 
 def check_program(command: Iterable[str], directory: Path) -> None:

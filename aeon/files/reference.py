@@ -129,15 +129,13 @@ def _import_module(named: str, module: str) -> ModuleType:
     try:
         with redirect_prints_to_stderr():
             return importlib.import_module(module)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # importing runs the module, in which anything may happen
+    # Importing runs the module, in which anything may happen.
+    except (Exception, SystemExit) as error:
         if isinstance(error, UntrustedModule):
             raise ConfigError(f"{named}: {error}", hint=UNTRUSTED_HINT) from error
-        is_missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
-            f"{error.name}."
-        )
+        # The module itself is missing, or a package that it is in; not one that it imports.
+        missing = f"{error.name}." if isinstance(error, ModuleNotFoundError) else None
+        is_missing = missing is not None and f"{module}.".startswith(missing)
         where = f"It is looked for among the installed packages and in {Path.cwd()}."
         raise ConfigError(
             f"{named}: cannot be imported: {type(error).__name__}: {error}",

@@ -89,6 +89,7 @@ def mask(data: bytes) -> bytes:
     """Return the content of a file with masked values."""
     if not _masks:
         return data
+    # The longest first: a short form may be a part of a longer one.
     for form in sorted(_masks, key=len, reverse=True):
         data = data.replace(form, _masks[form])
     return data

@@ -26,6 +26,7 @@ class _Fork:
 def redirect_prints_to_stderr() -> Iterator[None]:
     """Redirect this context's writes to `sys.stdout` to `sys.stderr`, including its coroutines and
     `asyncio.to_thread`. Threads and processes that a tool starts itself are not covered."""
+    # Put in place at the first tool, and left there: other threads may be printing.
     if not isinstance(sys.stdout, _Fork):
         sys.stdout = cast(TextIO, _Fork(sys.stdout))
     token = _in_tool.set(True)

@@ -20,7 +20,7 @@ MOST_OF_A_CELL = 10_000_000
 """Most characters of a cell in a Parquet file, which may unpack to any size."""
 _MOST_UNPACKED = 64_000_000  # bytes of a column
 _MOST_RATIO = 200  # to the bytes of the column in the file
-_LONGEST_CELL_OF_CSV = 2**31 - 1
+_LONGEST_CELL_OF_CSV = 2**31 - 1  # the most that every system's C type for it holds
 _AT_ONCE = 1000
 
 
@@ -96,7 +96,8 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
     # Strict: otherwise an unclosed quotation mark would turn all later rows into one cell.
     reader = csv.reader(_lines(path, ""), delimiter=comma, strict=True)
     names = next(reader, [])
-    if len(set(known := [name for name in names if name])) < len(known):
+    known = [name for name in names if name]
+    if len(set(known)) < len(known):
         raise ConfigError(
             f"{path}: two columns have the same name", hint="Give each a name of its own."
         )
@@ -137,10 +138,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
                         for name, value in given.items()
                     },
                 )
-    except (
-        pyarrow.ArrowException,
-        KeyError,
-    ) as error:  # a KeyError is a name that stands twice in a map
+    # A KeyError is a name that stands twice in a map.
+    except (pyarrow.ArrowException, KeyError) as error:
         raise ConfigError(f"{path}: cannot be read as Parquet: {error}") from None
 
 

@@ -27,7 +27,10 @@ def format_place(place: Place) -> str:
     """Format a place for people: `calls.step[2].answer`."""
     text = ""
     for part in place:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        else:
+            text += f".{part}" if text else part
     return text
 
 
@@ -43,7 +46,7 @@ def is_too_deep(value: object) -> bool:
             if isinstance(each, dict | list)
         ]
         level = [inner for each in outer for inner in each]
-        depth = depth + 1
+        depth += 1
     return bool(level)
 
 
@@ -73,10 +76,7 @@ def load_json(text: str | bytes) -> Any:
 def read_regular_file(path: Path, most: int) -> bytes:
     """Read at most `most` + 1 bytes of a file. Raises OSError, also for a link, a pipe or a
     device."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(None, "it is no regular file")
+    with _open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
         return file.read(most + 1)
 
 
@@ -89,15 +89,17 @@ def read_linked_file(path: Path) -> bytes:
 
 def open_linked_file(path: Path) -> BinaryIO:
     """Open a file under the same conditions as `read_linked_file`."""
-    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115
+    return _open_regular(path)
+
+
+def _open_regular(path: Path, more_flags: int = 0) -> BinaryIO:
+    # Without waiting: else opening a pipe would wait for a writer, before it is seen to be one.
+    more = more_flags | getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | more))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(None, "it is no regular file")
     return file
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def decode_utf8(data: bytes, name: str) -> str:
@@ -139,6 +141,7 @@ def encode_json(value: object, *, indent: int | None = None, compact: bool = Fal
         # that this one refuses.
         with suppress(PydanticSerializationError):
             data = to_json(value, indent=indent)
+            # This encoder writes both; a text that holds one of them goes the slower way.
             if b"NaN" not in data and b"Infinity" not in data:
                 return data
     separators = (",", ":") if compact else None

@@ -21,7 +21,7 @@ def search_trusted_modules(folder: Path) -> bool:
     if pinned is None or not folder.resolve().is_relative_to(pinned.root):
         return False
     if _TRUSTED not in sys.meta_path:
-        sys.meta_path.append(_TRUSTED)
+        sys.meta_path.append(_TRUSTED)  # last, so that installed packages come first
     return True
 
 

@@ -7,24 +7,16 @@ import inspect
 from dataclasses import replace
 
 from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequested
-from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.domain.request import FileForm, LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.files.reference import call_factory, load_object
 from aeon.files.stdout import redirect_prints_to_stderr
-from aeon.llm.protocols import NamedAdapter, SyntheticAdapter, close
-from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
+from aeon.llm.protocols import close, find_model, is_synthetic
+from aeon.llm.settings import NO_NAME, CustomProvider, LimitedProvider, ProviderSettings
 
 KEY = "provider.adapter"
 GROUP = "aeon.adapters"
 """The entry points by which a package registers adapters."""
 _PAGE = "`aeon docs python` has an example."
-SHARED = (
-    "retry",
-    "breaker",
-    "prices",
-    "max_concurrency",
-    "requests_per_minute",
-    "tokens_per_minute",
-)
 
 
 class CustomAdapter:
@@ -35,7 +27,7 @@ class CustomAdapter:
         self._inner = inner
         self._settings = settings
         self._owned = owned
-        self.synthetic = isinstance(inner, SyntheticAdapter) and bool(inner.synthetic)
+        self.synthetic = is_synthetic(inner)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. An answer without usage counts as one request of unknown usage."""
@@ -56,12 +48,11 @@ class CustomAdapter:
             )
             failed.usage_reported = False  # it may have been sent, and paid for
             raise failed from error
+        usage = response.usage
         return replace(
             response,
-            usage=response.usage
-            if response.usage.requests
-            else replace(response.usage, requests=1),
-            usage_reported=response.usage_reported and response.usage != Usage(),
+            usage=usage if usage.requests else replace(usage, requests=1),
+            usage_reported=response.usage_reported and usage != Usage(),
             model=response.model or request.parameters.model or "",
             synthetic=response.synthetic or self.synthetic,
         )
@@ -106,7 +97,8 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(f"adapter={name}", adapter, "an object")
-    model = adapter.model if isinstance(adapter, NamedAdapter) else None
+    model = find_model(adapter)
+    accepts: tuple[FileForm, ...] = ()
     if isinstance(provider, CustomProvider):
         if provider.adapter:
             raise ConfigError(
@@ -115,10 +107,10 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
                 "a recorded run.",
             )
         model = model if provider.model == NO_NAME else provider.model
-    accepts = provider.accepts if isinstance(provider, CustomProvider) else ()
-    shared = {**provider.model_dump(include=set(SHARED)), "accepts": accepts}
-    model = model if isinstance(model, str) and model else name
-    return CustomProvider.model_validate({**shared, "adapter": name, "model": model})
+        accepts = provider.accepts
+    shared = provider.model_dump(include=set(LimitedProvider.model_fields))
+    own = {"accepts": accepts, "adapter": name, "model": model or name}
+    return CustomProvider.model_validate({**shared, **own})
 
 
 def _check(named: str, found: object, expected: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -33,7 +33,8 @@ from aeon.schema.validators import (
 )
 
 T = TypeVar("T")
-MAX_ERRORS = 20
+MAX_ERRORS = 20  # the most that a repair prompt shows
+_FAILURES: Mapping[str, type[AnswerError]] = {"length": Truncated, "content_filter": Filtered}
 MOST_CHARACTERS = 4_000_000
 """Characters read of an answer: far above what a model writes, far below what stalls a program."""
 MOST_ENTRIES = 1_000
@@ -119,6 +120,7 @@ def exchange(
         emit(_make_failure(request, error, perf_counter() - start), request.site)
         raise
     answered = events.CallAnswered(
+        # Its messages hold what was asked; the variables they were rendered from are the run's own.
         request=replace(request, variables={}),
         site=request.site,
         call=request.call,
@@ -176,25 +178,19 @@ def _name_of(llm: LLMAdapter) -> str:
 def require_few(count: int, pointer: str, noun: str, most: int = MOST_ENTRIES) -> None:
     """Raise InvalidAnswer at `pointer` if an answer has more than `most` entries."""
     if count > most:
-        wrong = (
-            f"there are {count:,} {noun}, at most {most:,} are read: give the most important ones"
-        )
-        raise InvalidAnswer([FieldError(pointer, wrong)])
+        wrong = f"there are {count:,} {noun}, at most {most:,} are read"
+        raise InvalidAnswer([FieldError(pointer, f"{wrong}: give the most important ones")])
 
 
 def _check_text(response: LLMResponse) -> None:
-    failure: type[AnswerError] | None = {"length": Truncated, "content_filter": Filtered}.get(
-        response.finish_reason
-    )
+    failure = _FAILURES.get(response.finish_reason)
     problem = f"there is no answer: finish_reason {response.finish_reason!r}"
     if failure is None and not response.text.strip():
         failure = EmptyAnswer
     if failure is None and len(response.text) > MOST_CHARACTERS:
         failure = Oversized
-        problem = (
-            f"the answer has {len(response.text):,} characters, at most "
-            f"{MOST_CHARACTERS:,} are read"
-        )
+        size = f"{len(response.text):,} characters"
+        problem = f"the answer has {size}, at most {MOST_CHARACTERS:,} are read"
     if failure is not None:
         raise failure(
             problem,
@@ -214,8 +210,6 @@ def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:
 
 def _cap_errors(errors: list[FieldError]) -> list[FieldError]:
     more = len(errors) - MAX_ERRORS
-    return (
-        errors
-        if more <= 0
-        else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors", kind_of(errors))]
-    )
+    if more <= 0:
+        return errors
+    return [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors", kind_of(errors))]

@@ -38,6 +38,10 @@ class ExtractError(ValueError):
         self.position = position
 
 
+class NoJSON(ExtractError):
+    """The text has no JSON, not even broken JSON."""
+
+
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:
     """Return the JSON value in a model's text: the text itself, or, after its reasoning, a value in
     a code fence, in prose or in a tool call.
@@ -57,12 +61,11 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
         if not values:
             is_json = text.lstrip().startswith(("{", "["))
             errors.append(
-                error if is_json else ExtractError("there is no JSON object in the answer", begin)
+                error if is_json else NoJSON("there is no JSON object in the answer", begin)
             )
     if accepts is not None:
-        forms = [
-            form for value in values for form in (value, _call_arguments(value)) if form is not None
-        ]
+        both = (form for value in values for form in (value, _call_arguments(value)))
+        forms = [form for form in both if form is not None]
         accepted = next(filter(accepts, forms), None)
         if accepted is not None:
             return accepted
@@ -182,17 +185,19 @@ def _read_all(text: str, start: int) -> Iterator[tuple[int, Any]]:
             yield beginning.start(), value
         except ExtractError as error:
             yield beginning.start(), error
+            # On from where reading failed: each character is read once, whatever is broken.
             start = error.position if error.position > beginning.start() else len(text)
 
 
 def _decode(text: str, start: int | None = None) -> tuple[Any, int]:
     position = start or 0
     try:
-        value, end = (
-            (_DECODER.decode(text), len(text))
-            if start is None
-            else _DECODER.raw_decode(text, start)
-        )
+        if start is None:
+            value = _DECODER.decode(text)
+            end = len(text)
+        else:
+            value, end = _DECODER.raw_decode(text, start)
+        # Only an escape can be half of a surrogate pair, which the encoding refuses.
         if "\\u" in text[position:end]:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -212,6 +217,7 @@ def _decode(text: str, start: int | None = None) -> tuple[Any, int]:
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     value = dict(pairs)
+    # Python's decoder takes the last of two; nobody knows which one the model meant.
     if len(value) != len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {name!r} appears twice in one object")

@@ -26,9 +26,8 @@ from aeon.llm.settings import (
 PER = 1_000_000
 EVERY = "*"
 OPENAI = "https://api.openai.com/v1"
-_VERSION = re.compile(
-    r"([-@:](latest|\d{3,}(-\d\d){0,2}))?"
-)  # follows a model's name; `-pro` is another model
+# What may follow a model's name; with `-pro` it is another model.
+_VERSION = re.compile(r"([-@:](latest|\d{3,}(-\d\d){0,2}))?")
 AnyEndpoint = ProviderSettings | FallbackSettings
 
 
@@ -56,9 +55,10 @@ class PriceList:
             price = price_of(model, self.configured or {})
             if price is not None:
                 return cost(usage, price) * self.factor
-            money = compute_published_cost(usage, model, self.address) if self.address else None
-            if money is not None:
-                return money * self.factor
+            if self.address:
+                money = compute_published_cost(usage, model, self.address)
+                if money is not None:
+                    return money * self.factor
         return None
 
 
@@ -76,9 +76,8 @@ class PriceBook:
         model has a price. `asked`, the model that the call names, counts at the first endpoint
         only: the others use their own models."""
         prices = self._lists.get(endpoint, self.first)
-        return prices.cost(
-            usage, answered, asked if asked and prices is self.first else prices.model
-        )
+        is_asked = asked and prices is self.first
+        return prices.cost(usage, answered, asked if is_asked else prices.model)
 
     def cost_of(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> float | None:
         """Return the cost of a request from its answer or failure; None without a price."""
@@ -89,11 +88,9 @@ class PriceBook:
 
     def find_missing(self, models: Iterable[str]) -> list[str]:
         """Return the models without a price: of `models`, and of each endpoint's own."""
-        named = {model for model in models if not self.first.knows(model)}
-        return sorted(
-            named
-            | {prices.model for prices in self._lists.values() if not prices.knows(prices.model)}
-        )
+        missing = {model for model in models if not self.first.knows(model)}
+        own = {prices.model for prices in self._lists.values() if not prices.knows(prices.model)}
+        return sorted(missing | own)
 
 
 def price_list(settings: AnyEndpoint) -> PriceList:
@@ -104,10 +101,9 @@ def price_list(settings: AnyEndpoint) -> PriceList:
     if not isinstance(settings, EndpointSettings):
         return PriceList(settings.prices, model=settings.model)
     address = settings.base_url or OPENAI
+    published = None if is_loopback(address) else address
     factor = settings.batch_price_factor if settings.batch else 1.0
-    return PriceList(
-        settings.prices, None if is_loopback(address) else address, settings.model, factor
-    )
+    return PriceList(settings.prices, published, settings.model, factor)
 
 
 def price_book(settings: ProviderSettings) -> PriceBook:
@@ -119,15 +115,13 @@ def name_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
     """Return a provider and its fallbacks by name, in the order of use; the second one of a name is
     `NAME-2`."""
     found: dict[str, AnyEndpoint] = {}
-    for endpoint in (
-        settings,
-        *(settings.fallbacks if isinstance(settings, ChainSettings) else ()),
-    ):
+    fallbacks = settings.fallbacks if isinstance(settings, ChainSettings) else ()
+    for endpoint in (settings, *fallbacks):
         name = endpoint.display_name
         number = 2
         while name in found:
             name = f"{endpoint.display_name}-{number}"
-            number = number + 1
+            number += 1
         found[name] = endpoint
     return list(found.items())
 
@@ -139,8 +133,8 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
         name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])
     ]
     starts = [name for name in prices if name.endswith(EVERY) and model.startswith(name[:-1])]
-    named = max(own, key=len, default=None) or max(starts, key=len, default=None)
-    return prices[named] if named else None
+    named = max(own or starts, key=len, default="")
+    return prices.get(named)
 
 
 def cost(usage: Usage, price: Price) -> float:
@@ -164,7 +158,7 @@ def _cache_tokens(usage: Usage) -> tuple[int, int]:
 def compute_published_cost(usage: Usage, model: str, address: str) -> float | None:
     """Compute the cost of one request's usage at an address's published prices, in US dollars; None
     if it has none."""
-    import genai_prices
+    import genai_prices  # takes 150 ms, which a run without prices does not pay
 
     read, written = _cache_tokens(usage)
     counted = genai_prices.Usage(

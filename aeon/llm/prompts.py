@@ -57,7 +57,10 @@ from aeon.schema.json_schema import once_per_schema
 PARTS = ("system", "user")
 _PART_END = f"<part end {os.urandom(16).hex()}>"
 """Marks the end of a part in rendered text until it is removed. No data can contain it."""
-_BESIDE_CALLS = ("_schema.j2", "_context.j2", "_functions.j2", "_tool_result.j2")
+_BESIDE_CALLS = (
+    *("_schema.j2", "_context.j2"),
+    *("_functions.j2", "_tool_result.j2", "_ask_again.j2"),
+)
 _MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
 # the bits of a number of 4,000 digits, about the most that Python turns into text
@@ -111,12 +114,15 @@ def to_json_lines(value: Any) -> str:
     mapping likewise."""
     if isinstance(value, Mapping):
         members = [
-            f"{to_json(str(name))}:{(to_json_lines if isinstance(member, list | tuple) else to_json)(member)}"
-            for name, member in value.items()
+            f"{to_json(str(name))}:{_write_member(member)}" for name, member in value.items()
         ]
         return "{\n" + ",\n".join(members) + "\n}" if members else "{}"
     items = ",\n".join(to_json(item) for item in value)
     return f"[\n{items}\n]" if items else "[]"
+
+
+def _write_member(member: object) -> str:
+    return to_json_lines(member) if isinstance(member, list | tuple) else to_json(member)
 
 
 def _plain(value: object) -> Any:
@@ -134,14 +140,6 @@ def _plain(value: object) -> Any:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
-
-
-_FORMAT = {
-    "keep_trailing_newline": True,
-    "trim_blocks": True,
-    "lstrip_blocks": True,
-    "autoescape": False,
-}
 
 
 def _check_operation(operator: str, left: object, right: object) -> None:
@@ -276,11 +274,15 @@ ENVIRONMENT: Environment = _PromptEnvironment(
     auto_reload=False,
     finalize=check_shown,
     extensions=[_PartEnd],
-    **_FORMAT,
+    keep_trailing_newline=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    autoescape=False,
 )
 """Sandboxed; its templates render equal values to equal text. Each library has its own overlay."""
 ENVIRONMENT.filters.update(FILTERS)
 ENVIRONMENT.filters.update(fence=_fence, json=to_json, json_lines=to_json_lines, format=_format)
+# What is random would make another prompt of equal values, which no store could answer.
 ENVIRONMENT.globals.pop("lipsum")
 for _name in ("random", *_UNBOUNDED_FILTERS):
     ENVIRONMENT.filters.pop(_name)
@@ -299,6 +301,7 @@ class PromptLibrary:
         self._own = directory
         self._folders = _prompt_folders(directory, prompt_set)
         self._loader = _Loader(self._folders, counts=directory is not None)
+        # Without a bound: the templates of one set are few, and each is used in every run.
         self._environment = ENVIRONMENT.overlay(loader=self._loader, cache_size=-1)
         self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
@@ -319,9 +322,8 @@ class PromptLibrary:
             return template.render(variables)
         except TooMuchWork as error:
             raise PromptError(f"{show_path(Path(template.filename or ''))}: {error}") from None
-        except (
-            Exception
-        ) as error:  # whatever fails in a template, the person needs its file and line
+        except Exception as error:
+            # Whatever fails in a template, the person needs its file and line.
             raise self._explain_error(error) from error
 
     def schema_prompt(
@@ -364,6 +366,7 @@ class PromptLibrary:
             problems += self._problems(f"{call}.{part}.j2", contexts[call])
         if problems:
             raise PromptError("\n".join(dict.fromkeys(problems)))
+        # Only rendering finds what is missing inside of a value.
         for call, variables in contexts.items():
             self.render(call, variables)
 
@@ -409,12 +412,10 @@ class PromptLibrary:
         """Return the error with the template's file and line; in nested templates, the
         innermost."""
         if isinstance(error, TemplateSyntaxError):
-            return PromptError(
-                f"{show_path(Path(error.filename or ''))}:{error.lineno}: {error.message}"
-            )
-        message = (
-            self._explain_missing(error) if isinstance(error, TemplateNotFound) else str(error)
-        )
+            where = show_path(Path(error.filename or ""))
+            return PromptError(f"{where}:{error.lineno}: {error.message}")
+        is_missing = isinstance(error, TemplateNotFound)
+        message = self._explain_missing(error) if is_missing else str(error)
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
                 return PromptError(f"{show_path(Path(frame.filename))}:{frame.lineno}: {message}")
@@ -429,6 +430,7 @@ class PromptLibrary:
             if name in known - found:
                 found.add(name)
                 for reference in self._find_references(name):
+                    # A name known only at rendering may be that of any template.
                     waiting += known if reference is None else [reference]
         return found
 

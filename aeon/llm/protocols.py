@@ -26,18 +26,15 @@ def close(held: object) -> None:
         held.close()
 
 
-@runtime_checkable
-class NamedAdapter(Protocol):
-    """An adapter that names the model it calls."""
+def find_model(adapter: LLMAdapter) -> str | None:
+    """Return the model that an adapter calls, if it has an attribute `model` that names one."""
+    model = getattr(adapter, "model", None)
+    return model if isinstance(model, str) else None
 
-    model: str
 
-
-@runtime_checkable
-class SyntheticAdapter(Protocol):
-    """An adapter that says whether its answers are generated without a model."""
-
-    synthetic: bool
+def is_synthetic(adapter: LLMAdapter) -> bool:
+    """Whether an adapter says, by an attribute `synthetic`, that it calls no model."""
+    return bool(getattr(adapter, "synthetic", False))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,11 +54,9 @@ class ServerFinding:
 class LearningAdapter(Protocol):
     """An adapter that finds out in use what its server can do."""
 
-    def findings(self) -> tuple[ServerFinding, ...]:
-        """Return the messages for the user about the server, sorted."""
-
-    def new_findings(self) -> tuple[ServerFinding, ...]:
-        """Return the findings that no adapter of this process has returned here before."""
+    def findings(self, *, only_new: bool = False) -> tuple[ServerFinding, ...]:
+        """Return the messages for the user about the server, sorted; with `only_new`, those that no
+        adapter of this process has returned that way before."""
 
     def beliefs(self) -> JsonObject:
         """Return what is known of the server beyond its configuration, as JSON values; empty if

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from aeon.domain.request import Parameters, ReasoningMode, Role
 from aeon.domain.values import OfRow, Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+Temperature = Annotated[float, Field(ge=0, le=2)]
+Count = Annotated[int, Field(ge=1)]
 _LESS_THAN_MEDIUM: tuple[Effort, ...] = ("none", "minimal", "low")
 
 
@@ -18,8 +20,8 @@ class GenerationSettings(Value):
     provider's."""
 
     model: OfRow[str | None] = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    max_tokens: int | None = Field(default=None, ge=1)
+    temperature: Temperature | None = None
+    max_tokens: Count | None = None
     effort: Effort | None = None
 
     @property
@@ -32,6 +34,7 @@ class RoleSettings(Value):
     """`roles`: the settings of each role that makes calls. Set `grader.model` to use a different
     model as the judge."""
 
+    # Constructed, not validated: defaults are right, and every start would wait for it.
     planner: GenerationSettings = GenerationSettings.model_construct()
     worker: GenerationSettings = GenerationSettings.model_construct()
     grader: GenerationSettings = GenerationSettings.model_construct()

@@ -82,16 +82,7 @@ class SchemaLibrary:
         levels: Mapping[str, Collection[str]] | None = None,
         dimensions: Mapping[str, Schema] | None = None,
     ) -> None:
-        self._own = _own_schemas(directory) if directory is not None else {}
-        if directory is not None and not self._own:
-            meant = find_meant(directory, "schemas", lambda place: bool(_own_schemas(place)))
-            raise SchemaFileError(
-                f"schemas.dir={directory}: it contains no schema of a call "
-                f"({', '.join(f'{c}.json' for c in CALLS)})",
-                hint=f"Did you mean schemas.dir={meant}?"
-                if meant
-                else "`aeon init DIR` copies the packaged schemas to DIR/schemas.",
-            )
+        self._own = {} if directory is None else _find_own_schemas(directory)
         self._levels = levels or {}
         self._dimensions = dimensions or {}
         self._documents: dict[SchemaName, JsonObject] = {}
@@ -125,11 +116,8 @@ class SchemaLibrary:
             if call == "tool_arguments" and answer_schema is not None:
                 compile_schema(answer_schema, _TOOLS_SCHEMA)
                 # A schema of an older draft keeps its `$schema` and is never strict.
-                schema = (
-                    strip_header(answer_schema)
-                    if is_draft_2020(answer_schema)
-                    else dict(answer_schema)
-                )
+                is_current = is_draft_2020(answer_schema)
+                schema = strip_header(answer_schema) if is_current else dict(answer_schema)
             else:
                 schema = drop_absent(self._document(call), absent)
                 if tools is not None:
@@ -153,12 +141,10 @@ class SchemaLibrary:
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
             schema = self._document(call)
-            schema = (
-                relax_extras(schema, self._load_packaged(call)) if call in self._own else schema
-            )
-            self._validators[key] = SchemaValidator(
-                relax_absent(self._with_answer(call, schema, answer_schema), absent)
-            )
+            if call in self._own:
+                schema = relax_extras(schema, self._load_packaged(call))
+            schema = relax_absent(self._with_answer(call, schema, answer_schema), absent)
+            self._validators[key] = SchemaValidator(schema)
         return self._validators[key]
 
     def wire_round(self, answer: WireSchema, tools: Sequence[str]) -> WireSchema:
@@ -196,9 +182,9 @@ class SchemaLibrary:
     def files(self, call: SchemaName) -> dict[str, Path]:
         """Return the schema file of a call, as `schema`; empty for `repair` and
         `tool_arguments`."""
-        return (
-            {"schema": self._own.get(call) or _find_packaged_schema(call)} if call in NAMES else {}
-        )
+        if call not in NAMES:
+            return {}
+        return {"schema": self._own.get(call) or _find_packaged_schema(call)}
 
     def digest(self) -> str:
         """Return the SHA-256 (hex) over the schema files in use."""
@@ -213,26 +199,27 @@ class SchemaLibrary:
         strict subset or lacks properties of the packaged file in the same types, with each place.
         """
         for call, path in self._own.items():
-            schema = strip_header(self._document(call))
-            packaged = self._load_packaged(call)
-            if schema != packaged:
-                for place in _PASSED_ON.get(call, ()):
-                    own = enum_of(schema, place[-1])
-                    packaged = change_at(packaged, place, partial(_allow, values=own))
-                if problems := strict_violations(drop_absent(schema, ())) or misfits(
-                    schema, packaged
-                ):
-                    raise SchemaFileError(
-                        "\n".join(
-                            f"{path}#{problem.removeprefix('(root)')}" for problem in problems
-                        ),
-                        hint="It may allow less than the packaged file, may have other "
-                        "pairs of artefacts and kinds of "
-                        "issues, and may ask for more; but it must ask for all that "
-                        f"{_find_packaged_schema(call)} asks for, within OpenAI's strict subset.",
-                    )
+            self._check_own(call, path)
+            # Made for nothing else than to fail here instead of in a run.
             self.local(call)
             self.wire(call, tools=())
+
+    def _check_own(self, call: SchemaName, path: Path) -> None:
+        schema = strip_header(self._document(call))
+        packaged = self._load_packaged(call)
+        if schema == packaged:
+            return
+        for place in _PASSED_ON.get(call, ()):
+            own = enum_of(schema, place[-1])
+            packaged = change_at(packaged, place, partial(_allow, values=own))
+        problems = strict_violations(drop_absent(schema, ())) or misfits(schema, packaged)
+        if problems:
+            raise SchemaFileError(
+                "\n".join(f"{path}#{problem.removeprefix('(root)')}" for problem in problems),
+                hint="It may allow less than the packaged file, may have other pairs of artefacts "
+                "and kinds of issues, and may ask for more; but it must ask for all that "
+                f"{_find_packaged_schema(call)} asks for, within OpenAI's strict subset.",
+            )
 
     def _with_answer(
         self, call: SchemaName, schema: JsonObject, answer_schema: Schema | None
@@ -244,20 +231,17 @@ class SchemaLibrary:
 
     def _document(self, call: SchemaName) -> JsonObject:
         if call not in self._documents:
-            document = (
-                read_schema(self._own[call])
-                if call in self._own
-                else self._with_levels(call, _read_packaged_schema(call))
-            )
+            own = self._own.get(call)
+            document = read_schema(own) if own else self._read_packaged(call)
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
     def _load_packaged(self, call: SchemaName) -> JsonObject:
-        document = self._with_levels(call, _read_packaged_schema(call))
-        return strip_header(self._with_dimensions(call, document))
+        return strip_header(self._with_dimensions(call, self._read_packaged(call)))
 
-    def _with_levels(self, call: SchemaName, document: JsonObject) -> JsonObject:
-        """Return the task profile's schema with every level that the TTL table has an entry for."""
+    def _read_packaged(self, call: SchemaName) -> JsonObject:
+        """Return a packaged schema, the profile's with every level that the TTL table has."""
+        document = _read_packaged_schema(call)
         for name, levels in self._levels.items() if call == "task_profile" else ():
             document = change_at(document, ("properties", name), partial(_one_of, names=levels))
         return document
@@ -266,11 +250,8 @@ class SchemaLibrary:
         if call != "task_profile" or not self._dimensions:
             return document
         properties = {**document["properties"], **self._dimensions}
-        return {
-            **document,
-            "properties": properties,
-            "required": [*document["required"], *self._dimensions],
-        }
+        required = [*document["required"], *self._dimensions]
+        return {**document, "properties": properties, "required": required}
 
 
 class RoundValidator(SchemaValidator):
@@ -301,6 +282,19 @@ def _relax_calls(schema: JsonObject) -> JsonObject:
     properties = {**call["properties"], "arguments": arguments}
     relaxed = {**call, "properties": properties, "additionalProperties": True}
     return {"anyOf": [{**schema, "items": relaxed}, {"type": "null"}]}
+
+
+def _find_own_schemas(directory: Path) -> dict[SchemaName, Path]:
+    own = _own_schemas(directory)
+    if own:
+        return own
+    meant = find_meant(directory, "schemas", lambda place: bool(_own_schemas(place)))
+    copied = "`aeon init DIR` copies the packaged schemas to DIR/schemas."
+    raise SchemaFileError(
+        f"schemas.dir={directory}: it contains no schema of a call "
+        f"({', '.join(f'{c}.json' for c in CALLS)})",
+        hint=f"Did you mean schemas.dir={meant}?" if meant else copied,
+    )
 
 
 def _own_schemas(directory: Path) -> dict[SchemaName, Path]:

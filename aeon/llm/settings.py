@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, PlainSerializer, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PlainSerializer,
+    PositiveFloat,
+    model_validator,
+)
 
 from aeon.domain.request import FileForm, Parameters
 from aeon.domain.values import (
@@ -21,7 +29,7 @@ from aeon.domain.values import (
     Value,
     is_loopback,
 )
-from aeon.llm.roles import Effort
+from aeon.llm.roles import Count, Effort, Temperature
 
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 ApiName = Literal["chat", "responses"]
@@ -36,11 +44,11 @@ class RetrySettings(Value):
     `max_wait_seconds`."""
 
     attempts: int = Field(default=3, ge=1, le=10)
-    initial_seconds: float = Field(default=1.0, ge=0)
+    initial_seconds: NonNegativeFloat = 1.0
     factor: float = Field(default=2.0, ge=1)
-    max_seconds: float = Field(default=60.0, gt=0)
-    max_wait_seconds: float = Field(default=120.0, ge=0)
-    jitter_seconds: float = Field(default=0.5, ge=0)
+    max_seconds: PositiveFloat = 60.0
+    max_wait_seconds: NonNegativeFloat = 120.0
+    jitter_seconds: NonNegativeFloat = 0.5
 
     def backoff(self, failed: int, jitter: float) -> float:
         """Return the seconds to wait after `failed` failed attempts, counted from 0."""
@@ -61,18 +69,18 @@ class Price(Value):
     """Money per million tokens, in one currency of your choice. `cached` is the price of tokens
     read from a cache, `cache_write` of tokens written to one; None: the same as `input`."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    cache_write: float | None = Field(default=None, ge=0)
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cached: NonNegativeFloat | None = None
+    cache_write: NonNegativeFloat | None = None
 
 
 class BreakerSettings(Value):
     """A cooldown of `open_seconds` after `failures` failed attempts in a row; then one request
     tests the endpoint."""
 
-    failures: int = Field(default=5, ge=1)
-    open_seconds: float = Field(default=30.0, gt=0)
+    failures: Count = 5
+    open_seconds: PositiveFloat = 30.0
 
 
 class _Provider(Value):
@@ -110,17 +118,17 @@ class _Provider(Value):
         return str(getattr(self, "name", self.kind))
 
 
-class _Limited(_Provider):
+class LimitedProvider(_Provider):
     """A provider with limits: on concurrent requests (fewer while it answers 429), and on requests
     and tokens in any minute."""
 
-    max_concurrency: Unneeded[int] = Field(default=128, ge=1)
-    requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    max_concurrency: Unneeded[Count] = 128
+    requests_per_minute: Unneeded[Count | None] = None
+    tokens_per_minute: Unneeded[Count | None] = None
     breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
 
 
-PatienceSeconds = Unneeded[Annotated[float, Field(ge=0)]]
+PatienceSeconds = Unneeded[NonNegativeFloat]
 """Seconds that a run waits for endpoints that are down or busy; 0.0: not at all."""
 
 
@@ -131,9 +139,9 @@ class SimulatedProvider(_Provider):
     shapes_answers = ("seed", "scenario")
     kind: Taken[Literal["simulated"]] = "simulated"
     model: OfRow[str] = "simulated"
-    seed: Taken[int] = Field(default=0, ge=0)
+    seed: Taken[NonNegativeInt] = 0
     scenario: Path | None = None
-    latency_seconds: Unneeded[float] = Field(default=0.0, ge=0)
+    latency_seconds: Unneeded[NonNegativeFloat] = 0.0
     retry: Unneeded[RetrySettings] = SIMULATED_RETRY
 
 
@@ -151,14 +159,14 @@ class LocalProvider(_Provider):
     repo_id: Taken[str | None] = None
     filename: Taken[str | None] = None
     revision: Taken[str | None] = None
-    n_ctx: Taken[int] = Field(default=8192, ge=0)
+    n_ctx: Taken[NonNegativeInt] = 8192
     n_gpu_layers: Unneeded[int] = Field(default=0, ge=-1)
-    n_threads: Unneeded[int | None] = Field(default=None, ge=1)
+    n_threads: Unneeded[Count | None] = None
     seed: Taken[int] = Field(default=0, ge=0, lt=2**32)
-    temperature: Taken[float] = Field(default=0.2, ge=0, le=2)
-    max_tokens: Taken[int] = Field(default=2048, ge=1)
+    temperature: Taken[Temperature] = 0.2
+    max_tokens: Taken[Count] = 2048
     schema_in_prompt: Taken[bool] = True
-    timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
+    timeout_seconds: Unneeded[PositiveFloat] = 600.0
     retry: Unneeded[RetrySettings] = RetrySettings(attempts=1)
 
     @model_validator(mode="before")
@@ -178,7 +186,7 @@ class LocalProvider(_Provider):
 NO_NAME = "custom"  # a custom adapter's model name until the adapter is known
 
 
-class CustomProvider(_Limited):
+class CustomProvider(LimitedProvider):
     """`provider=custom`: an adapter that you bring, the class `package.module:Class` called with
     `options`. `model` is the name sent in requests and stored with answers; it defaults to the
     reference."""
@@ -210,7 +218,7 @@ class ModelRule(Value):
     prompt_cache: CacheMarks | None = None
 
 
-class EndpointSettings(_Limited):
+class EndpointSettings(LimitedProvider):
     """An OpenAI-compatible endpoint. Environment variables hold the address (if `base_url` is
     None), the key and secret headers.
 
@@ -236,11 +244,11 @@ class EndpointSettings(_Limited):
     token_provider: Unneeded[StartsCode[str | None]] = None
     api_version: Unneeded[str | None] = None
     client: Unneeded[StartsCode[str | None]] = None
-    timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
+    timeout_seconds: Unneeded[PositiveFloat] = 600.0
     timeout_per: Unneeded[Literal["call", "attempt"]] = "call"
     stream: Unneeded[Literal["auto", "always", "never"]] = "auto"
-    temperature: Taken[float | None] = Field(default=None, ge=0, le=2)
-    max_tokens: Taken[int | None] = Field(default=None, ge=1)
+    temperature: Taken[Temperature | None] = None
+    max_tokens: Taken[Count | None] = None
     effort: Taken[Effort | None] = None
     models: Unneeded[tuple[ModelRule, ...]] = ()
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
@@ -248,8 +256,8 @@ class EndpointSettings(_Limited):
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
     extra_body: Taken[JsonObject] = Field(default_factory=dict)
     batch: Unneeded[bool] = False
-    batch_wait_seconds: Unneeded[float] = Field(default=5.0, gt=0)
-    batch_poll_seconds: Unneeded[float] = Field(default=30.0, gt=0)
+    batch_wait_seconds: Unneeded[PositiveFloat] = 5.0
+    batch_poll_seconds: Unneeded[PositiveFloat] = 30.0
     batch_price_factor: Unneeded[float] = Field(default=0.5, ge=0, le=1)
     batch_journal: Unneeded[Path | None] = None
     batch_cancel: Unneeded[bool] = False
@@ -304,9 +312,9 @@ class AutoProvider(ChainSettings):
     keys of both."""
 
     kind: Taken[Literal["auto"]] = "auto"
-    seed: Taken[int] = Field(default=0, ge=0)
+    seed: Taken[NonNegativeInt] = 0
     scenario: Path | None = None
-    latency_seconds: Unneeded[float] = Field(default=0.0, ge=0)
+    latency_seconds: Unneeded[NonNegativeFloat] = 0.0
 
 
 ProviderSettings = Annotated[
@@ -321,7 +329,7 @@ class PromptSettings(Value):
 
     set: Taken[str] = "default"
     dir: Path | None = None
-    outline_steps: Taken[int] = Field(default=20, ge=1)
+    outline_steps: Taken[Count] = 20
 
 
 class SchemaSettings(Value):

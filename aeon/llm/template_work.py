@@ -41,7 +41,7 @@ class TooMuchWork(Exception):
 
 class _StepCounter(threading.local):
     steps = 0
-    until = float("inf")
+    until = float("inf")  # none, outside of a rendering
 
 
 _work = _StepCounter()
@@ -107,6 +107,7 @@ def _measure(value: Any) -> int:
 
 def _list_shown(value: Any) -> Collection[Any]:
     """Return the values inside a value that its text shows."""
+    # Its members cannot be listed, so that its text cannot be measured.
     if isinstance(value, Namespace):
         raise TooMuchWork("a namespace cannot be rendered as text; render its members")
     is_shown_whole = isinstance(value, str | bytes | range)
@@ -172,6 +173,7 @@ class _CountedItems:
     def __iter__(self) -> Iterator[Any]:
         is_counted = hasattr(self._items, "__len__")
         for number, item in enumerate(self._items):
+            # The items of a known number are counted already; now and then the clock is looked at.
             if not is_counted or number % 256 == 0:
                 add_steps(0 if is_counted else 1)
             yield item

@@ -35,7 +35,7 @@ ANSWER = "answer.md"
 BASELINE = "baseline"
 """The folder, in the run's directory, of the direct call for a run's task; with a number if it
 exists already."""
-_FILES_OF_A_RUN = 10
+_FILES_OF_A_RUN = 10  # its journals, its store with what belongs to it, a connection
 
 
 def allow_files(runs: int) -> None:
@@ -47,6 +47,7 @@ def allow_files(runs: int) -> None:
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != resource.RLIM_INFINITY and soft < count:
+            # Only the soft limit: a process cannot raise its hard one.
             most = count if hard == resource.RLIM_INFINITY else min(count, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
@@ -61,6 +62,7 @@ def create_directory(
         fill(directory)
         return
     directory.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the directory, since only within one disk a rename is one step.
     staged = directory.with_name(f".{uuid4().hex}")
     try:
         staged.mkdir(mode=0o700 if private else 0o777)
@@ -74,9 +76,9 @@ def write(result: RunResult, directory: Path) -> None:
     """Write a result into an existing directory; each file is replaced completely or left
     unchanged. Raises ArtefactError, which holds the result, for the first file that cannot be
     written."""
-    answer = (
-        result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
-    )
+    answer = result.answer
+    if answer and not answer.endswith("\n"):
+        answer += "\n"
     contents = {
         ANSWER: answer.encode("utf-8", "backslashreplace"),
         RESULT: write_json(result.model_dump(mode="json", exclude={"history"})),

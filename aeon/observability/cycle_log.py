@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from aeon.domain import events as e
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import ArtefactError
-from aeon.domain.plan import Plan
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import ReasoningMode, Usage
 from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.observability.artefacts import replace_file
@@ -138,6 +138,13 @@ class _OpenCycle:
             synthetic=any(answer.synthetic for answer in answers),
         )
 
+    def open_again(self, number: int, time: str) -> _OpenCycle:
+        """Return a further line of the same dispatch, on the plan of this one."""
+        state = self.plan_state
+        if state is not None and not self.whole:
+            state = PlanDifference(base=self.number)
+        return _OpenCycle(self.started, time, number, state, self.whole)
+
     def _select(self, kind: type[_Event]) -> list[_Event]:
         return [event for event in self.events if isinstance(event, kind)]
 
@@ -206,10 +213,17 @@ def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> It
             if not any(kind in (error.type, error.message) for error in lasting):
                 yield CycleError(call=call, type=kind, message=event.message)
         case e.StepFinished(step=step):
-            known = [error.message for error in lasting if error.message]
-            for message in step.errors:
-                if not any(text in message for text in known):
-                    yield CycleError(call=call, type="StepError", message=message)
+            yield from _find_step_errors(step, call, lasting)
+
+
+def _find_step_errors(
+    step: PlanStep, call: str, lasting: Sequence[CycleError]
+) -> Iterator[CycleError]:
+    # A step that failed by its call has the call's message in its own.
+    known = [error.message for error in lasting if error.message]
+    for message in step.errors:
+        if not any(text in message for text in known):
+            yield CycleError(call=call, type="StepError", message=message)
 
 
 class CycleLog(Journal):
@@ -272,10 +286,10 @@ class CycleLog(Journal):
 
     def _start(self, event: e.CycleStarted, time: str) -> None:
         plan = event.plan
-        whole = plan is not None and self._is_whole(plan)
+        whole = self._is_whole(plan)
         if self._open and not whole:
             self._write_shared_plan(event, time)
-        state = self._make_state(plan, whole=whole) if plan else None
+        state = state_after(None if whole else self._newest, plan) if plan else None
         profile = event.call not in e.FREE_WORK and event.site.cycle == 0
         cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state, whole)
         if whole:
@@ -294,16 +308,13 @@ class CycleLog(Journal):
         if before is None:  # the run is over
             return
         self._write_cycle(before, time)
-        state = before.plan_state
-        if state is not None and not before.whole:
-            state = PlanDifference(base=before.number)
-        again = _OpenCycle(event, time, before.number, state, before.whole)
+        again = before.open_again(before.number, time)
+        again.started = event
         self._open[event.site.sequence] = again
 
-    def _make_state(self, plan: Plan, *, whole: bool) -> PlanState:
-        return PlanSnapshot(plan=plan) if whole else state_after(self._newest, plan)
-
-    def _is_whole(self, plan: Plan) -> bool:
+    def _is_whole(self, plan: Plan | None) -> bool:
+        if plan is None:
+            return False
         is_small = self._form == "auto" and len(plan.steps) < WHOLE_BELOW
         return is_small or self._form == "full"
 
@@ -316,12 +327,9 @@ class CycleLog(Journal):
             or last.started.site.step_id is not None
         ):
             return None
-        state = last.plan_state
-        if state is not None and not last.whole:
-            state = PlanDifference(base=last.number)
-        number = self._next_number()
-        again = _OpenCycle(last.started, recorded.time, number, state, last.whole)
-        return self._open.setdefault(recorded.sequence, again)
+        again = last.open_again(self._next_number(), recorded.time)
+        self._open[recorded.sequence] = again
+        return again
 
     def _next_number(self) -> int:
         self._dispatched += 1
@@ -410,8 +418,6 @@ def _rebuild(lines: Iterable[JsonMapping], field: str, number: int) -> Plan | No
         if states.get(state["base"]) is None:
             raise LookupError(_describe_missing(field, number, state["base"]))
         state = states[state["base"]]
-    return (
-        None
-        if state is None
-        else reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))
-    )
+    if state is None:
+        return None
+    return reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))

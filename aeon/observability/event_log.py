@@ -64,14 +64,15 @@ def event_line(recorded: Recorded, run_id: str) -> JsonObject:
         "sequence": recorded.sequence,
         "part": recorded.part,
         "time": recorded.time,
+        "event": NAMES[type(event)],
+        "run_id": run_id,
     }
-    line |= {"event": NAMES[type(event)], "run_id": run_id}
     for name in LINE_FIELDS[type(event)]:
         value = getattr(event, name)
-        model = isinstance(value, BaseModel)
-        line[name] = (
-            value.model_dump(mode="json", warnings="none") if model else to_jsonable_python(value)
-        )
+        if isinstance(value, BaseModel):
+            line[name] = value.model_dump(mode="json", warnings="none")
+        else:
+            line[name] = to_jsonable_python(value)
     if isinstance(event, CallAnswered):
         line["characters"] = len(event.text)
     _drop_contexts(line)

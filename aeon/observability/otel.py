@@ -111,7 +111,7 @@ class Tracing:
     @_take.register
     def _(self, event: e.RunStarted) -> None:
         run = self._run = self._handler.workflow("aeon", conversation_id=event.run_id)
-        # not everything in this thread belongs to the run; spans that do get it as their parent
+        # Not everything in this thread belongs to the run; spans that do get it as their parent.
         run.suspend()
         # The conventions' newer name for the workflow's name in that version of util-genai.
         run.attributes |= {
@@ -256,6 +256,7 @@ class Tracing:
     @_harmless
     def end(self, failure: Error | None) -> None:
         """End all open spans."""
+        # Requests under way go on in their threads, which find their span no longer known.
         for call in self._calls:
             call.abandon()
         for tool, _ in self._tools.values():
@@ -289,9 +290,12 @@ class Tracing:
                 "gen_ai.agent.name": name,
                 "aeon.phase": phase,
             }
-            place = self._pass.context, SpanKind.INTERNAL
             self._thought = self._telemetry.tracer.start_span(
-                f"{operation} {name}", *place, known, start_time=began
+                f"{operation} {name}",
+                self._pass.context,
+                SpanKind.INTERNAL,
+                known,
+                start_time=began,
             )
         return set_span_in_context(self._thought, self._pass.context)
 

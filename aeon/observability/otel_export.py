@@ -38,7 +38,7 @@ from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import EndpointSettings, ProviderSettings
 
 ABANDONED = Error("left unfinished", "Abandoned")
-FLUSH_SECONDS = 2.0
+FLUSH_SECONDS = 2.0  # a collector that is down may not hold up the end of a run
 _SHOWN = 200
 _NAMED_OTHERWISE = {"azure": "azure.ai.openai", "gemini": "gcp.gemini", "mistral": "mistral_ai"}
 _TOKENS = {
@@ -278,6 +278,7 @@ def _own_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry]:
         yield Telemetry(tracers, meters, loggers, has_events=bool(of_logs))
     finally:
         is_sent = _shut_down(tracers.shutdown, meters.shutdown, loggers.shutdown)
+        # Without any handler, Python would print the complaints that come later.
         log.addHandler(logging.NullHandler())
         log.removeHandler(problems)
         for exporter in () if is_sent else (*of_traces, *of_logs, *of_metrics):
@@ -309,13 +310,12 @@ def _make_exporters(signal: str) -> list[Any]:
         given = f"otlp_proto_{protocol}" if name == "otlp" else name
         try:
             found = entry_points(group=f"opentelemetry_{signal}_exporter", name=given)
-            made += [next(iter(found)).load()()] if name != "none" else []
+            if name != "none":
+                made.append(next(iter(found)).load()())
         except Exception as error:
-            why = (
-                "is not installed"
-                if isinstance(error, StopIteration)
-                else f"{type(error).__name__}: {error}"
-            )
+            why = f"{type(error).__name__}: {error}"
+            if isinstance(error, StopIteration):
+                why = "is not installed"
             hint = (
                 f"{variable} is otlp, console or none, OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf."
             )

@@ -17,6 +17,7 @@ from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, re
 from aeon.domain.values import JsonMapping, JsonObject, Value
 
 _NUMBERS = {"step_index", "total_steps"}
+# A new step has only what differs from these; ids and descriptions always do.
 _DEFAULTS = PlanStep(step_id="-", description="-").model_dump(mode="json") | {"description": None}
 _HEADS = ("goal", "task", "questions", "subplans")
 

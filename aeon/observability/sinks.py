@@ -57,6 +57,7 @@ class QueuedObserver:
         self.error: BaseException | None = None
         self._subscriber = subscriber
         self._maxsize = maxsize
+        # Putting into it never waits: the run is not held up by its observer.
         self._waiting: SimpleQueue[Recorded | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="aeon-observer", daemon=True)
         self._thread.start()
@@ -72,12 +73,13 @@ class QueuedObserver:
         """Give the observer `timeout` seconds for the waiting events; the rest count as dropped."""
         self._waiting.put(None)
         self._thread.join(timeout)
-        self.dropped += max(0, self._waiting.qsize() - 1)
+        self.dropped += max(0, self._waiting.qsize() - 1)  # but for the mark of the end
 
     def _serve(self) -> None:
         while (recorded := self._waiting.get()) is not None:
             try:
                 self._subscriber(recorded)
+            # Whatever a person's own observer raises, the run goes on.
             except (Exception, SystemExit) as error:
                 self.error = self.error or error
                 self.failed += 1
@@ -158,11 +160,8 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
         except (Exception, SystemExit) as error:
             warn(f"{key}: cannot be closed: {type(error).__name__}: {error}")
         if queue.failed or queue.dropped:
-            first = (
-                f"; the first error: {type(queue.error).__name__}: {queue.error}"
-                if queue.error
-                else ""
-            )
+            why = queue.error
+            first = f"; the first error: {type(why).__name__}: {why}" if why else ""
             warn(f"{key}: {queue.failed} events failed, {queue.dropped} were dropped{first}")
 
 

@@ -58,27 +58,26 @@ def admit(
     if not may_refine(attempts, settings):
         all_refused = tuple(RefusedAction(action=action, reason=_RUN_LIMIT) for action in actions)
         return Admission(refused=all_refused, attempts=attempts)
-    counts = {
-        action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions
-    }
+    counts = _count_fragments(actions, attempts)
     most = settings.max_attempts_per_fragment
     exhausted = tuple(fragment for fragment in counts if counts[fragment] > most)
     by_fragment = {**attempts.by_fragment, **counts}
-    admitted = []
-    refused = []
-    for action in actions:
-        if action.fragment in exhausted:
-            refused.append(_refuse(action))
-        else:
-            admitted.append(action)
     return Admission(
-        admitted=tuple(admitted),
-        refused=tuple(refused),
+        admitted=tuple(action for action in actions if action.fragment not in exhausted),
+        refused=tuple(_refuse(action) for action in actions if action.fragment in exhausted),
         attempts=attempts.model_copy(
             update={"by_fragment": by_fragment, "total": attempts.total + 1}
         ),
         exhausted_fragments=exhausted,
     )
+
+
+def _count_fragments(
+    actions: Sequence[RefinementAction], attempts: RefinementAttempts
+) -> dict[str, int]:
+    """Return the attempts on the fragments of these actions, this one included."""
+    fragments = (action.fragment for action in actions)
+    return {fragment: attempts.by_fragment.get(fragment, 0) + 1 for fragment in fragments}
 
 
 def _refuse(action: RefinementAction) -> RefusedAction:

@@ -63,6 +63,7 @@ def apply_actions(
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
         return Draft(plan, chosen, subplans, max_nesting_depth)
 
+    # Every refusal may make others wrong, so the draft is made anew until none is.
     left = dict(enumerate(actions))
     late: dict[int, str] = {}
     while True:

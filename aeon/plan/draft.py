@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
-from aeon.domain.graph import by_id, nesting_level
+from aeon.domain.graph import by_id, follow_replacements, nesting_level
 from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction
 
 _PLANNED = ("description", "provides", "handoff_to_next", "tool", "agent", "arguments")
+# Of a BLOCKED step: its output stays, and the retry is shown it.
 _RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplete": False}
 _HELPFUL = ("pending", "running", "complete")
 _TOGETHER = (
@@ -34,10 +35,9 @@ def substep_id(parent_id: str, given: str) -> str:
 def kind_of(action: RefinementAction) -> ActionType:
     """Return the effective type of an action: a REPLACE with the same id is a MODIFY."""
     new = action.new_step
-    same_id = (
-        action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
-    )
-    return "MODIFY" if same_id else action.action_type
+    if action.action_type == "REPLACE" and new is not None:
+        return "MODIFY" if new.step_id == action.target_step_id else "REPLACE"
+    return action.action_type
 
 
 class Draft:
@@ -67,6 +67,7 @@ class Draft:
         self.declared: list[tuple[int, str, str]] = []
         self.rewritten: set[str] = set()
         self.kinds: dict[str, list[str]] = {}
+        # Decompositions last: an ADD or a MODIFY may make the step that they decompose.
         for number, action in sorted(actions.items(), key=lambda each: each[1].rule.decomposes):
             reason = self._object_to(action)
             if reason is None:
@@ -82,11 +83,6 @@ class Draft:
             self.original[i] if step == self.original.get(i) else step
             for i, step in self.steps.items()
         ]
-
-    def _current(self, step_id: str) -> str:
-        while (step := self.original.get(step_id)) is not None and step.replaced_by is not None:
-            step_id = step.replaced_by
-        return step_id
 
     def _object_to(self, action: RefinementAction) -> str | None:
         """Return the reason to refuse an action, judging by ids and status alone; references to
@@ -120,7 +116,7 @@ class Draft:
                     "one change is enough"
                 )
         if target.replaced_by is not None:
-            instead = self._current(target.step_id)
+            instead = follow_replacements(self.original, target.step_id)
             return f"{named} is replaced by '{target.replaced_by}': change '{instead}' instead"
         if target.standing not in rule.targets:
             return f"{named} is {target.standing}: {rule.refusal}"
@@ -263,7 +259,7 @@ class Draft:
         self._set_dependencies(number, new.step_id, new.dependencies)
 
     def _set_dependencies(self, number: int, step_id: str, dependencies: Iterable[str]) -> None:
-        asked = tuple(dict.fromkeys(self._current(dependency) for dependency in dependencies))
+        asked = tuple(dict.fromkeys(follow_replacements(self.original, d) for d in dependencies))
         self._change(step_id, dependencies=asked)
         self.rewritten.add(step_id)
         self.declared += [(number, step_id, dependency) for dependency in asked]

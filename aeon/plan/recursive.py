@@ -50,7 +50,8 @@ class RecursivePlanner:
 
     def __init_subclass__(cls) -> None:
         if "refine_plan" in vars(cls) and "refine" not in vars(cls):
-            cls.refine = None  # type: ignore[assignment,method-assign]  # a subclass's own `refine_plan` proposes the changes
+            # The subclass's own `refine_plan` proposes the changes.
+            cls.refine = None  # type: ignore[assignment,method-assign]
 
     def generate_plan(self, task_description: str, context: JsonObject | None = None) -> Plan:
         """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and
@@ -101,12 +102,14 @@ class RecursivePlanner:
             **self._show_plan(current_plan, find_drafts(current_plan.steps, validation_issues)),
             "executed_step_ids": list(executed_step_ids),
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
-            "reasons": show_reasons(triggers),
+            "reasons": show_reasons(triggers, validation_issues, self._binding),
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
             "decomposes": self.max_nesting_depth > 0,
             "binding": SEVERITIES[SEVERITIES.index(self._binding) :],
             "assessment": _show_assessment(assessment, triggers),
         }
+        # If the repair fails too, the first answer counts: its changes are usable, and the issues
+        # that it ignores are recorded as unanswered.
         first: list[Refinement] = []
 
         def parse(answer: JsonMapping) -> Refinement:
@@ -168,11 +171,11 @@ class RecursivePlanner:
         """Make one call; `absent` names are left out of its schema, as are tools if there are none
         and subplans if nesting is not allowed."""
         tools = self._registry.names()
-        decomposing = (
-            ()
-            if self.max_nesting_depth
-            else (kind for kind, rule in ACTIONS.items() if rule.decomposes)
-        )
+        left_out = set[str](absent)
+        if not tools:
+            left_out.add("tools")
+        if not self.max_nesting_depth:
+            left_out.update(kind for kind, rule in ACTIONS.items() if rule.decomposes)
         return self._structured.call(
             name,
             {
@@ -184,7 +187,7 @@ class RecursivePlanner:
             parse,
             role="planner",
             tools=tools,
-            absent=frozenset((*absent, *decomposing, *(() if tools else ("tools",)))),
+            absent=frozenset(left_out),
         )
 
 

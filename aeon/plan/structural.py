@@ -80,7 +80,7 @@ def _faults_of_nesting(
 
 
 def _faults_of(step: PlanStep, tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:
-    # a long id repeated in many messages would cost the square of its length
+    # A long id repeated in many messages would cost the square of its length.
     name = f"step '{step.step_id[:_MAX_ID]}'"
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"

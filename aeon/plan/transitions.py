@@ -44,10 +44,10 @@ def with_error(step: PlanStep, message: str) -> PlanStep:
 
 def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
     """Return the plan with a message added to the errors of each of these steps, by step id."""
-    noted = [
+    noted = (
         with_error(step, messages[step.step_id]) for step in plan.steps if step.step_id in messages
-    ]
-    return plan.with_steps(*noted) if noted else plan
+    )
+    return plan.with_steps(*noted)
 
 
 def fail_step(step: PlanStep, message: str) -> PlanStep:
@@ -68,7 +68,10 @@ def cut_off(plan: Plan) -> Plan:
     return plan.with_steps(*(abandon_step(step) for step in (*running, *ready_steps(plan))))
 
 
-_FOR_PERSON = {"status": "pending", "clarity_state": None, "incomplete": False} | {
+_FOR_PERSON = {
+    "status": "pending",
+    "clarity_state": None,
+    "incomplete": False,
     "agent": "person",
     "tool": None,
     "arguments": None,
@@ -78,16 +81,12 @@ _FOR_PERSON = {"status": "pending", "clarity_state": None, "incomplete": False} 
 def leave_to_person(plan: Plan, step_ids: Collection[str], *, asks: bool = False) -> Plan:
     """Return the plan with these steps marked for a person; unknown ids are ignored (FR-065). With
     `asks`, a person does those that failed or are BLOCKED."""
-    left = [
-        step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention
-    ]
-    marked = [
-        step.model_copy(
-            update={"manual_intervention": True, **(_FOR_PERSON if asks and _is_open(step) else {})}
-        )
-        for step in left
-    ]
-    return plan.with_steps(*marked) if marked else plan
+    marked = []
+    for step in plan.steps:
+        if step.step_id in step_ids and not step.manual_intervention:
+            for_person = _FOR_PERSON if asks and _is_open(step) else {}
+            marked.append(step.model_copy(update={"manual_intervention": True, **for_person}))
+    return plan.with_steps(*marked)
 
 
 def _is_open(step: PlanStep) -> bool:

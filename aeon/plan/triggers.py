@@ -6,7 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
-from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
+from aeon.domain.assessment import (
+    LOW_SCORE_CODES,
+    SCORE_CODES,
+    ConvergenceAssessment,
+    is_own_code,
+)
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
 from aeon.domain.report import FAILED_CHECK, FailedCheck, Severity, ValidationIssue, reaches
@@ -77,12 +82,12 @@ def find_unanswered(
     answered = {issue_id for action in actions for issue_id in action.answers} | {
         each.issue_id for each in declined
     }
-    grave = (
-        issue.issue_id
-        for issue in issues
-        if issue.type == FAILED_CHECK or reaches(issue.severity, binding)
-    )
+    grave = (issue.issue_id for issue in issues if _binds(issue, binding))
     return tuple(issue_id for issue_id in grave if issue_id not in answered)
+
+
+def _binds(issue: ValidationIssue, binding: Severity) -> bool:
+    return issue.type == FAILED_CHECK or reaches(issue.severity, binding)
 
 
 def issue_triggers(
@@ -123,14 +128,32 @@ def _make_step_trigger(step: PlanStep) -> Trigger:
     return Trigger(kind=kind, about=step.step_id, detail="; ".join(step.errors))
 
 
-def show_reasons(triggers: Sequence[Trigger]) -> list[JsonObject]:
-    """Return the reasons as prompts show them, without those listed among the issues: validation
-    issues and failed checks."""
+def show_reasons(
+    triggers: Sequence[Trigger], issues: Sequence[ValidationIssue] = (), binding: Severity = "HIGH"
+) -> list[JsonObject]:
+    """Return the reasons as prompts show them, without those listed among the `issues`: validation
+    issues and failed checks. A low score that says nothing more is left out where a graver reason
+    stands: a failed check, an issue of severity `binding` or higher, or a fault that the assessment
+    names."""
+    has_graver = any(_binds(issue, binding) for issue in issues) or any(
+        trigger.kind == "blocking_issue" for trigger in triggers
+    )
     return [
-        trigger.model_dump(exclude_defaults=True)
+        _show_low_score(trigger) if trigger.kind == "low_score" else _show_fields(trigger)
         for trigger in triggers
         if trigger.kind not in ("validation_issue", FAILED_CHECK)
+        and not (has_graver and trigger.kind == "low_score" and not trigger.detail)
     ]
+
+
+def _show_fields(trigger: Trigger) -> JsonObject:
+    return trigger.model_dump(exclude_defaults=True)
+
+
+def _show_low_score(trigger: Trigger) -> JsonObject:
+    """Show the names of the scores instead of the reason codes that are recorded."""
+    names = (name for name, (_, low) in SCORE_CODES.items() if low in trigger.about.split(", "))
+    return {**_show_fields(trigger), "about": ", ".join(names)}
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:

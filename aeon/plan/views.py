@@ -15,8 +15,15 @@ from aeon.plan.deltas import DeltaResult
 
 # The fields of a step's definition, which only a refinement changes.
 _DEFINITION = (
-    *("step_id", "description", "dependencies", "provides", "handoff_to_next"),
-    *("tool", "tools", "arguments", "parent_step_id"),
+    "step_id",
+    "description",
+    "dependencies",
+    "provides",
+    "handoff_to_next",
+    "tool",
+    "tools",
+    "arguments",
+    "parent_step_id",
 )
 # With the worker's report, the fields that do not change once the step is executed.
 _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason", "tool_calls")
@@ -93,14 +100,14 @@ def changes_view(delta: DeltaResult) -> list[JsonObject]:
     ]
 
 
-def select_answered(delta: DeltaResult) -> list[JsonObject]:
+def select_answered(delta: DeltaResult) -> list[ValidationIssue]:
     """Return the issues that a refinement answers, each once."""
     answered = {
         issue.issue_id: issue
         for action in delta.accepted
         for issue in action.semantic_validation_input
     }
-    return [issue.model_dump(exclude_none=True) for issue in answered.values()]
+    return list(answered.values())
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
@@ -149,6 +156,7 @@ def outputs_view(
     for step in steps:
         layer[step.step_id] = 1 + max((layer.get(d, 0) for d in step.dependencies), default=0)
 
+    # A prompt that only grows at its end is read from the provider's cache.
     def order(step: PlanStep) -> int:
         return layer[step.step_id] if _is_carried_out(step) else len(steps) + 1
 

@@ -4,7 +4,6 @@ text is parsed."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from aeon.domain.graph import sort_by_dependencies
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
@@ -12,7 +11,7 @@ from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, Refinemen
 from aeon.domain.report import Severity, ValidationIssue
 from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
-from aeon.plan.structural import MOST_TIMES_TOO_LARGE, check_steps
+from aeon.plan.structural import MOST_TIMES_TOO_LARGE, StructuralFinding, check_steps
 from aeon.plan.triggers import find_unanswered, open_issues
 from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import read_arguments
@@ -27,7 +26,8 @@ def parse_plan(answer: JsonMapping, task: str, *, max_steps: int, one_final_step
     # A plan that is far too large may have too many other faults to list.
     require_few(len(answer["steps"]), "/steps", "steps", MOST_TIMES_TOO_LARGE * max_steps)
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
-    _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
+    findings = check_steps(steps, max_steps=max_steps, one_final_step=one_final_step)
+    _require_none(findings, "/steps")
     return Plan(goal=answer["goal"], steps=sort_by_dependencies(steps), task=task)
 
 
@@ -41,7 +41,7 @@ def parse_subplan(answer: JsonMapping, parent: PlanStep, level: int) -> Subplan:
             dependency for dependency in step.dependencies if dependency not in parent.dependencies
         )
         steps.append(step.model_copy(update={"dependencies": own}))
-    _check(steps, "/substeps")
+    _require_none(check_steps(steps), "/substeps")
     goal = answer["subplan_goal"]
     return Subplan(
         parent_step_id=parent.step_id, subplan_goal=goal, substeps=tuple(steps), depth_level=level
@@ -135,8 +135,8 @@ def _step(raw: JsonMapping, pointer: str) -> PlanStep:
         )
 
 
-def _check(steps: Sequence[PlanStep], place: str, **limits: Any) -> None:
-    if findings := check_steps(steps, **limits):
+def _require_none(findings: Sequence[StructuralFinding], place: str) -> None:
+    if findings:
         raise InvalidAnswer(
             FieldError(place + each.pointer.removeprefix("/steps"), each.message)
             for each in findings

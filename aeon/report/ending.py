@@ -28,6 +28,7 @@ from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.bought import count_open_issues
 from aeon.report.partial import PartialResult
 from aeon.report.words import (
+    answer_command,
     command_of,
     count_noun,
     list_names,
@@ -357,9 +358,8 @@ def _lack(step: PlanStep) -> str:
 
 def list_ways_to_answer(directory: Path) -> Points:
     """Return the commands for a run that waits for a person."""
-    place = str(relative_to_here(directory))
     return [
-        ("To answer", command_of(("answer", place))),
+        ("To answer", answer_command(directory)),
         ("Then, to go on", resume_command(directory)),
     ]
 

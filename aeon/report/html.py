@@ -97,16 +97,16 @@ def _hash_of(script: str) -> str:
 
 
 def render_markdown(text: str) -> Markup:
-    """Render Markdown as HTML: HTML in it is shown as text, links lead only to web and mail
-    addresses, and images become links. A text of more than MOST_RENDERED characters or MOST_LEVELS
-    levels is shown unrendered."""
+    """Render Markdown as HTML: HTML in it is shown as text, lines end where they end in the text,
+    links lead only to web and mail addresses, and images become links. A text of more than
+    MOST_RENDERED characters or MOST_LEVELS levels is shown unrendered."""
     text = escape_controls(text)
     if len(text) > MOST_RENDERED:
         return Markup("<pre>{}</pre>").format(text)
     from markdown_it import MarkdownIt  # for answers alone
 
     parser = (
-        MarkdownIt("commonmark", {"html": False})
+        MarkdownIt("commonmark", {"html": False, "breaks": True})
         .enable(["strikethrough", "table"])
         .disable("image")
     )

@@ -58,6 +58,11 @@ class PartialResult(RunResult):
     state: Literal["running", "cut off", "unfinished", "plan"]
 
 
+def is_under_way(result: RunResult) -> bool:
+    """Whether a run is running."""
+    return isinstance(result, PartialResult) and result.state == "running"
+
+
 def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
     """Reconstruct the run so far, from the `events` of its journal. Raises ArtefactError where the
     journals cannot be read, or hold no configuration."""

@@ -111,6 +111,11 @@ def command_of(arguments: Sequence[str]) -> str:
     return " ".join((program(), *map(quote_override, arguments)))
 
 
+def answer_command(directory: Path) -> str:
+    """Return the command that answers the questions of the run in a directory."""
+    return command_of(("answer", str(relative_to_here(directory))))
+
+
 def quote_override(argument: str) -> str:
     """Quote an argument's value for a shell; unprintable characters are escaped for bash and
     zsh."""

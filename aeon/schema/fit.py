@@ -81,7 +81,8 @@ def misfits(own: JsonMapping, packaged: JsonMapping) -> tuple[str, ...]:
 
 
 def relax_extras(own: JsonObject, packaged: JsonMapping) -> JsonObject:
-    """Return your schema with unread properties neither required nor checked."""
+    """Return your schema with unread properties neither required nor checked, and without the
+    requirement of properties that may be left out by the packaged schema."""
 
     def relax(mine: Any, theirs: Any) -> Any:
         if "$ref" in mine:
@@ -95,7 +96,8 @@ def relax_extras(own: JsonObject, packaged: JsonMapping) -> JsonObject:
             result["properties"] = dict.fromkeys(mine["properties"], True) | {
                 name: relax(mine["properties"][name], read.properties[name]) for name in known
             }
-            result["required"] = [name for name in mine.get("required", ()) if name in known]
+            needed = {name for name in known if not may_be_left_out(read.properties[name])}
+            result["required"] = [name for name in mine.get("required", ()) if name in needed]
         if read.items is not None and "items" in mine:
             result["items"] = relax(mine["items"], read.items)
         return result

@@ -37,7 +37,7 @@ _TYPES: JsonMapping = {
     "array": (list, tuple),
     "object": Mapping,
 }
-_DEFINITIONS = ("$defs", "definitions")
+DEFINITIONS = ("$defs", "definitions")
 _MOST_REMEMBERED = 256
 _T = TypeVar("_T")
 
@@ -86,11 +86,12 @@ def walk(schema: object, place: str = "") -> Iterator[tuple[str, JsonObject]]:
     if not isinstance(schema, dict):
         return
     yield place, schema
-    for path, part in _inner_schemas(schema):
+    for path, part in list_inner_schemas(schema):
         yield from walk(part, place + pointer(path))
 
 
-def _inner_schemas(schema: JsonMapping) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def list_inner_schemas(schema: JsonMapping) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield the schemas directly in a schema, definitions too, with their paths."""
     for keyword, value in schema.items():
         if keyword in _MAPS and isinstance(value, dict):
             for name, part in value.items():
@@ -296,13 +297,13 @@ def embed_schema(schema: JsonObject, name: str, inner: JsonMapping) -> JsonObjec
             place = base + part["$ref"][1:]
         return {**part, "$ref": place}
 
-    parts = {key: value for key, value in strip_header(inner).items() if key not in _DEFINITIONS}
+    parts = {key: value for key, value in strip_header(inner).items() if key not in DEFINITIONS}
     body = rebuild(parts, relocate)
     placed = {"anyOf": [body, {"type": "null"}]} if is_nullable else body
     result = {**schema, "properties": {**schema["properties"], name: placed}}
     definitions = {
         moved["#" + pointer((keyword, old))]: rebuild(definition, relocate)
-        for keyword in _DEFINITIONS
+        for keyword in DEFINITIONS
         for old, definition in inner.get(keyword, {}).items()
     }
     return {**result, "$defs": own | definitions} if own or definitions else result
@@ -311,7 +312,7 @@ def embed_schema(schema: JsonObject, name: str, inner: JsonMapping) -> JsonObjec
 def _rename_definitions(inner: JsonMapping, taken: Collection[str]) -> dict[str, str]:
     """Return a new name for each definition of a schema, by its reference."""
     names: dict[str, str] = {}
-    for keyword in _DEFINITIONS:
+    for keyword in DEFINITIONS:
         for old in inner.get(keyword, {}):
             new = f"answer_{old}"
             while new in taken or new in names.values():

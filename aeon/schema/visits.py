@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from aeon.domain.values import JsonMapping, JsonObject
-from aeon.schema.json_schema import resolve, walk
+from aeon.schema.json_schema import DEFINITIONS, list_inner_schemas, resolve, walk
 
 MOST_VISITS = 10_000
 """Most schemas visited in one check, plus `VISITS_A_VALUE` for each value in the checked data."""
@@ -81,9 +81,7 @@ class Visits:
 
     def _find_in_place(self, schema: JsonMapping) -> Iterator[Any]:
         """Yield the schemas that apply to a value because this one does."""
-        for keyword in _REFERENCES:
-            if isinstance(reference := schema.get(keyword), str):
-                yield self._follow(reference)
+        yield from self._find_references(schema)
         for keyword in _IN_PLACE_LISTS:
             yield from _to_sequence(schema.get(keyword))
         yield from (schema[keyword] for keyword in _IN_PLACE if keyword in schema)
@@ -92,14 +90,16 @@ class Visits:
             yield from parts.values() if isinstance(parts, Mapping) else ()
 
     def _find_all(self, schema: JsonMapping) -> Iterator[Any]:
-        yield from self._find_in_place(schema)
-        for keyword in ("properties", "patternProperties"):
-            parts = schema.get(keyword)
-            yield from parts.values() if isinstance(parts, Mapping) else ()
-        yield from _to_sequence(schema.get("prefixItems"))
-        for keyword in (*_OTHER_MEMBERS, *_OTHER_ITEMS, "propertyNames"):
-            part = schema.get(keyword, ())
-            yield from part if isinstance(part, list | tuple) else (part,)
+        yield from self._find_references(schema)
+        for path, part in list_inner_schemas(schema):
+            # A definition is visited where it is referred to.
+            if path[0] not in DEFINITIONS:
+                yield part
+
+    def _find_references(self, schema: JsonMapping) -> Iterator[Any]:
+        for keyword in _REFERENCES:
+            if isinstance(reference := schema.get(keyword), str):
+                yield self._follow(reference)
 
     def _follow(self, reference: str) -> Any:
         if reference.startswith(_META_SCHEMAS):

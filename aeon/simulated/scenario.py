@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    NonNegativeFloat,
+    NonNegativeInt,
+    model_validator,
+)
 
 from aeon.domain import errors
 from aeon.domain.errors import AnswerError, ConfigError, LLMError, ProviderError
@@ -22,6 +29,7 @@ from aeon.domain.request import CallName, LLMRequest, Usage
 from aeon.domain.values import Value
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml
+from aeon.llm.roles import Count
 
 CallOrAny = Literal[CallName, "*"]
 _ProviderFailure = Literal[
@@ -60,12 +68,13 @@ def _to_list(value: object) -> Any:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Number = Annotated[int, Field(ge=0)]
 Texts = Annotated[
     tuple[Text, ...], Field(min_length=1), BeforeValidator(_to_list, Text | list[Text])
 ]
 Numbers = Annotated[
-    tuple[Number, ...], Field(min_length=1), BeforeValidator(_to_list, Number | list[Number])
+    tuple[NonNegativeInt, ...],
+    Field(min_length=1),
+    BeforeValidator(_to_list, NonNegativeInt | list[NonNegativeInt]),
 ]
 Status = Annotated[int, Field(ge=400, le=599)]
 
@@ -76,7 +85,7 @@ class Failure(Value):
 
     kind: FailureKind | None = None
     status: Status | None = None
-    retry_after: float | None = Field(default=None, ge=0)
+    retry_after: NonNegativeFloat | None = None
     message: str | None = None
 
     @model_validator(mode="after")
@@ -135,12 +144,12 @@ class Rule(Value):
     `latency_seconds` replaces the general one."""
 
     when: When | None = None
-    times: int | None = Field(default=None, ge=1)
+    times: Count | None = None
     answer: JsonValue = None
     text: str | None = None
     fail: ShortFailure | None = None
     simulated: Literal[True] | None = None
-    latency_seconds: float | None = Field(default=None, ge=0)
+    latency_seconds: NonNegativeFloat | None = None
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> Rule:
@@ -176,7 +185,7 @@ class Behaviour(Value):
     """
 
     reviews_plan: bool = False
-    blocked_times: Number = 0
+    blocked_times: NonNegativeInt = 0
     on_blocked: Literal["MODIFY", "SUBPLAN_CREATE", "nothing"] = "MODIFY"
     malformed: bool = False
     refuses_addition: bool = False
@@ -188,8 +197,8 @@ class Scenario(Value):
     """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` override those of
     the provider, `behaviour` that of the seed."""
 
-    seed: int | None = Field(default=None, ge=0)
-    latency_seconds: float | None = Field(default=None, ge=0)
+    seed: NonNegativeInt | None = None
+    latency_seconds: NonNegativeFloat | None = None
     description: str = ""
     behaviour: Behaviour | None = None
     calls: dict[CallOrAny, Rules] = Field(default_factory=dict)

@@ -192,6 +192,7 @@ def convergence(situation: SimulatedCall) -> JsonObject:
     verdict = f"{MARK} {'met' if is_done else 'not yet met'}"
     criteria = [criterion["name"] for criterion in situation.variables.get("criteria", ())]
     return {
+        "checked": None,
         "explanation": f"{MARK} {finished}.",
         "issues": [] if is_done else [omission],
         "completeness_score": completeness,

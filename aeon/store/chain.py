@@ -11,7 +11,7 @@ from typing import Any
 from aeon.domain.errors import AnswerError, ValidationError
 
 _notes: ContextVar[dict[object, list[Any]] | None] = ContextVar("notes_of_call", default=None)
-_undo: ContextVar[list[Callable[[], None]] | None] = ContextVar("answers_of_call", default=None)
+_undo: ContextVar[list[Callable[[], object]] | None] = ContextVar("answers_of_call", default=None)
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def one_call() -> Iterator[None]:
     """Treat the answers given to this thread in the block as one structured call. If it ends
     without a usable answer (AnswerError, ValidationError), all of them are taken back; if the
     provider fails, they stay. A nested block belongs to the same call."""
-    undo: list[Callable[[], None]] = []
+    undo: list[Callable[[], object]] = []
     token = _undo.set(undo)
     before = _notes.get()
     noted = _notes.set({} if before is None else before)
@@ -35,7 +35,7 @@ def one_call() -> Iterator[None]:
         _notes.reset(noted)
 
 
-def when_unusable(take_back: Callable[[], None]) -> None:
+def when_unusable(take_back: Callable[[], object]) -> None:
     """Call `take_back` if the current call ends without a usable answer."""
     undo = _undo.get()
     if undo is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import unified_diff
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from aeon.domain.errors import StoreFailed, StoreMiss
 from aeon.domain.values import JsonMapping, JsonObject
@@ -32,7 +33,8 @@ ReuseScope = Literal["anywhere", "here", "replay"]
 or replayed; or only in a replay, because a failed or unanswered call may succeed now."""
 ReusePolicy = Callable[[JsonObject], ReuseScope]
 """Returns the scope of an answer."""
-_turns: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
+# Weakly, so that a lock is gone with the last request that waits for it or holds it.
+_turns: WeakValueDictionary[tuple[str, str], threading.Lock] = WeakValueDictionary()
 _turns_lock = threading.Lock()
 
 
@@ -82,16 +84,9 @@ class Shared:
         runs."""
         key = self._name, request.key if self._same_place else request.content
         with _turns_lock:
-            lock, users = _turns.get(key) or (threading.Lock(), 0)
-            _turns[key] = lock, users + 1
-        try:
-            with lock:
-                yield
-        finally:
-            with _turns_lock:
-                lock, users = _turns.pop(key)
-                if users > 1:
-                    _turns[key] = lock, users - 1
+            turn = _turns.setdefault(key, threading.Lock())
+        with turn:
+            yield
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """Return the stored answer; None if there is none."""

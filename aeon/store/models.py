@@ -7,7 +7,7 @@ import json
 from functools import cached_property
 from typing import Literal
 
-from pydantic import Field
+from pydantic import NonNegativeInt
 
 from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.schema.json_schema import once_per_schema
@@ -25,12 +25,12 @@ class CallPath(Value):
     the call itself and 1, 2 for its repairs; `occurrence` numbers, from 0, equal requests from the
     same place."""
 
-    pass_number: int = Field(ge=0)
+    pass_number: NonNegativeInt
     phase: str
     call: str
     step_id: str | None = None
-    attempt: int = Field(default=0, ge=0)
-    occurrence: int = Field(default=0, ge=0)
+    attempt: NonNegativeInt = 0
+    occurrence: NonNegativeInt = 0
 
 
 class StoreRequest(Value):

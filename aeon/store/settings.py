@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, NonNegativeInt, ValidationError, field_validator
 
 from aeon.domain.values import JsonMapping, OwnObject, StartsCode, Taken, Value
 
@@ -43,7 +43,7 @@ class StoreSettings(Value):
     share_in_multirun: bool = True
     retry_unusable: Literal["needed", "all"] = "needed"
     on_error: Literal["stop", "go_on"] = "stop"
-    sample: Taken[int] = Field(default=0, ge=0)
+    sample: Taken[NonNegativeInt] = 0
     pace_seconds: float = Field(default=0.0, ge=0, le=60)
 
     @field_validator("path")

@@ -273,10 +273,9 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
             problem = f"the store {path} cannot be {action}: {shortage.message}"
             raise StoreFailed(problem, hint=shortage.hint) from error
         hint = (
-            "Make the file and its folder writable, make room on the disk, or wait for "
-            "another program that has it "
-            f"locked; if it is damaged or something else, move {path} away. store=off "
-            "stores no answers."
+            "Make the file and its folder writable, make room on the disk, or wait for another "
+            f"program that has it locked; if it is damaged or something else, move {path} away. "
+            "store=off stores no answers."
         )
         raise StoreFailed(f"the store {path} cannot be {action}: {reason}", hint=hint) from error
 
@@ -307,9 +306,8 @@ def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
         tables, application, version = connection.execute(_WHOSE).fetchone()
         if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
             raise StoreFailed(
-                f"the store {path} cannot be opened: it is an SQLite file of something "
-                "else, or a newer Aeon has "
-                f"written it (version {version}, this one knows {SCHEMA_VERSION})",
+                f"the store {path} cannot be opened: it is an SQLite file of something else, or a "
+                f"newer Aeon has written it (version {version}, this one knows {SCHEMA_VERSION})",
                 hint="Name another file with store.path.",
             )
         if set_up:

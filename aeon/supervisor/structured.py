@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from aeon.domain import events
-from aeon.domain.errors import AeonError
+from aeon.domain.errors import AeonError, EmptyAnswer
 from aeon.domain.request import (
     CallName,
     CallSite,
@@ -24,15 +24,17 @@ from aeon.domain.request import (
     current_site,
 )
 from aeon.domain.values import JsonMapping
-from aeon.llm.exchange import exchange
+from aeon.llm.exchange import Answered, exchange
 from aeon.llm.schemas import WireSchema
 from aeon.schema.validators import FieldError, SchemaValidator
 from aeon.store.chain import one_call
 from aeon.supervisor.own import Repairs, repair_with
 from aeon.supervisor.repair import Supervisor
-from aeon.supervisor.tool_round import offer_tools, read_round
+from aeon.supervisor.tool_round import count_askings, holds_neither, offer_tools, read_round
 
 T = TypeVar("T")
+_NO_CONTENT = "(no content)"
+"""What stands for an empty response in a conversation: servers refuse empty messages."""
 
 
 class StructuredCaller(Supervisor):
@@ -112,9 +114,12 @@ class StructuredCaller(Supervisor):
         *,
         answer_schema: JsonMapping | None = None,
         absent: Collection[str] = (),
+        may_ask_again: bool = False,
     ) -> T | ToolTurn:
         """Call the model for a step in which it may call tools; return the result of `parse`, or
-        the calls that it requests next. One LLM cycle; raises like `call`."""
+        the calls that it requests next. `may_ask_again`: a response with neither is returned too,
+        as a round without calls, at most `max_repairs` times in a row. One LLM cycle; raises like
+        `call`."""
         site = current_site()
         with self._cycle("step", site):
             wire = self._schemas.wire("step", answer_schema=answer_schema, absent=absent)
@@ -128,8 +133,11 @@ class StructuredCaller(Supervisor):
 
             read = partial(read_round, read_answer, is_over=conversation.is_over)
             validator = self._schemas.local_round(answer_schema, absent)
+            may_ask_again = may_ask_again and count_askings(conversation) < self._max_attempts
             with one_call():
-                return self._answer(request, validator, read, None)
+                if not may_ask_again:
+                    return self._answer(request, validator, read, None)
+                return self._answer_or_turn(request, validator, read, conversation.is_over)
 
     @contextmanager
     def _cycle(self, name: CallName, site: CallSite) -> Iterator[None]:
@@ -194,6 +202,23 @@ class StructuredCaller(Supervisor):
         ]
         return (system, replace(user, files=tuple(shown))) if shown else messages
 
+    def _answer_or_turn(
+        self,
+        request: LLMRequest,
+        validator: SchemaValidator,
+        read: Callable[[Any], T | ToolTurn],
+        is_over: bool,
+    ) -> T | ToolTurn:
+        """Answer a round, or return a round without calls if the response has nothing to use."""
+        try:
+            answered = exchange(self._llm, request, validator, read, emit=self._emit)
+        except EmptyAnswer:
+            return ToolTurn((), text=_NO_CONTENT)
+        text = answered.response.text
+        if answered.errors and holds_neither(text, request, is_over=is_over):
+            return ToolTurn((), text=text)
+        return self._use(answered, request, validator, read, None)
+
     def _answer(
         self,
         request: LLMRequest,
@@ -202,6 +227,17 @@ class StructuredCaller(Supervisor):
         names: Sequence[str] | None,
     ) -> T:
         answered = exchange(self._llm, request, validator, read, emit=self._emit)
+        return self._use(answered, request, validator, read, names)
+
+    def _use(
+        self,
+        answered: Answered[T],
+        request: LLMRequest,
+        validator: SchemaValidator,
+        read: Callable[[Any], T],
+        names: Sequence[str] | None,
+    ) -> T:
+        """Return the value of an answer, repaired if necessary."""
         if not answered.errors:
             return cast(T, answered.value)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from aeon.domain.request import (
@@ -18,6 +19,7 @@ from aeon.domain.request import (
 )
 from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer
+from aeon.llm.extract import ExtractError, NoJSON, extract_json
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import WireSchema
 from aeon.schema.validators import FieldError
@@ -59,10 +61,13 @@ def offer_tools(
 
 def _write_turns(conversation: ToolConversation) -> Iterator[Message]:
     for turn in conversation.turns:
-        calls = [{"tool": call.tool, "arguments": call.arguments} for call in turn.calls]
-        asked = {"tool_calls": calls, "answer": None}
-        yield Message("assistant", json.dumps(asked, ensure_ascii=False))
+        yield Message("assistant", _write_calls(turn) if turn.calls else turn.text)
         yield end_part(Message("user", "\n\n".join(turn.results)))
+
+
+def _write_calls(turn: ToolTurn) -> str:
+    calls = [{"tool": call.tool, "arguments": call.arguments} for call in turn.calls]
+    return json.dumps({"tool_calls": calls, "answer": None}, ensure_ascii=False)
 
 
 def read_round(read_answer: Callable[[Any], T], answer: Any, *, is_over: bool) -> T | ToolTurn:
@@ -82,6 +87,29 @@ def read_round(read_answer: Callable[[Any], T], answer: Any, *, is_over: bool) -
         problem = "there is neither a call of a tool nor an answer: give one of them"
         raise InvalidAnswer([FieldError("/answer", problem)])
     return read_answer(answer["answer"])
+
+
+def holds_neither(text: str, request: LLMRequest, *, is_over: bool) -> bool:
+    """Whether an invalid response to a round has nothing to repair: neither calls nor a part of an
+    answer. Calls count for nothing after the conversation is over."""
+    try:
+        value = extract_json(text)
+    except ExtractError as error:
+        return isinstance(error, NoJSON)
+    if not isinstance(value, Mapping):
+        return True
+    if value.get("answer") is not None:
+        return False
+    if value.get("tool_calls"):
+        return is_over
+    form = request.functions
+    return form is None or value.keys().isdisjoint(form.schema["properties"])
+
+
+def count_askings(conversation: ToolConversation) -> int:
+    """Count the last responses in a row that held neither calls nor an answer."""
+    in_vain = takewhile(lambda turn: not turn.calls, reversed(conversation.turns))
+    return sum(1 for _ in in_vain)
 
 
 def _read_call(call: JsonMapping) -> ToolCall:

@@ -110,6 +110,14 @@ class ToolInvoker:
             {**outcome, "tool": name, "arguments": given, "seconds": seconds}
         )
 
+    def ask_ahead(self, name: str, arguments: object) -> None:
+        """Ask a person about a call that is made later, if it is one to ask about. Raises like
+        `invoke`."""
+        entry = self._registry.entry(name)
+        given, violations = read_arguments(entry, arguments)
+        if entry is not None and not violations and self.approval(name) == "ask":
+            self._find_refusal(entry.tool, given)
+
     def _begin(self, tool: Tool, given: JsonMapping) -> None:
         """Do nothing; a subclass records here that a call is about to start."""
 

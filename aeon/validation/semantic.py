@@ -71,8 +71,7 @@ class SemanticValidator:
         variables = {
             "artifact_type": artifact_type,
             **self._show_plan(shown, outputs),
-            **_show_change(delta, reviewed),
-            "reasons": show_reasons(reasons),
+            **_show_change(delta, reviewed, reasons),
             **self._memory.variables(memory_artifacts),
         }
         return self._structured.call(
@@ -95,10 +94,21 @@ class SemanticValidator:
         }
 
 
-def _show_change(delta: DeltaResult | None, reviewed: Sequence[PlanStep]) -> JsonObject:
+def _show_change(
+    delta: DeltaResult | None, reviewed: Sequence[PlanStep], reasons: Sequence[Trigger]
+) -> JsonObject:
     if delta is None:
-        return {"changed": [{"step_id": step.step_id} for step in reviewed], "answered": []}
-    return {"changed": changes_view(delta), "answered": select_answered(delta)}
+        return {
+            "changed": [{"step_id": step.step_id} for step in reviewed],
+            "answered": [],
+            "reasons": show_reasons(reasons),
+        }
+    answered = select_answered(delta)
+    return {
+        "changed": changes_view(delta),
+        "answered": [issue.model_dump(exclude_none=True) for issue in answered],
+        "reasons": show_reasons(reasons, answered),
+    }
 
 
 def parse_report(

@@ -335,6 +335,26 @@ def test_a_call_waits_for_the_approval_of_an_earlier_one_of_its_round(
     assert log == order
 
 
+@pytest.mark.parametrize("last", ["yes", "no"])
+def test_a_call_that_was_approved_first_waits_for_the_one_before_it(
+    run: Any, tmp_path: Path, last: str
+) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    asked = [{"tool": "pour", "arguments": json.dumps({"text": cup})} for cup in ("one", "two")]
+    rounds = [{"tool_calls": asked, "answer": None}, {"tool_calls": [], "answer": clear("done")}]
+    itself = {"id": "a", "description": "Pour", "agent": "llm", "tools": ["pour"]}
+    run("one", ScriptedModel(step=rounds), plan_file(tmp_path, itself), "mode=core", tools=tools)
+    earlier, later = Desk(tmp_path / "one").list_open()
+    Desk(tmp_path / "one").settle({later.id: "yes"})
+    waiting = run("two", ScriptedModel(step=rounds[1:]), "resume=one", tools=tools)
+    assert ([one.id for one in waiting.waits_for], calls) == ([earlier.id], [])
+    answer(tmp_path / "two", last)
+    model = ScriptedModel(step=rounds[1:])
+    assert run("three", model, "resume=two", tools=tools).exit_status == 0
+    assert calls == [{"text": cup} for cup in ("one", "two")[last == "no" :]]
+
+
 def test_a_check_by_a_tool_that_is_to_be_approved_waits_too(run: Any, tmp_path: Path) -> None:
     calls: list[Any] = []
 

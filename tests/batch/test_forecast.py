@@ -39,3 +39,21 @@ def test_one_long_row_counts_once_wherever_it_stands(tmp_path: Path, place: int)
 def test_no_more_calls_are_foreseen_than_a_limit_allows(tmp_path: Path) -> None:
     words = foreseen(tmp_path, [SHORT] * 4, "limits.max_llm_calls=3")
     assert "3 calls each, in all at least 12 calls" in words
+
+
+@pytest.mark.parametrize(
+    ("overrides", "calls"),
+    [
+        ([], "1 call each"),
+        (["execution.samples=5", "execution.select=check"], "1 to 5 calls each"),
+        (["execution.samples=4", "execution.select=pairwise"], "1 to 10 calls each"),
+        (["answer.judge=true"], "1 to 2 calls each"),
+        (["answer.judge=true", "convergence.margin=0.1"], "1 to 4 calls each"),
+        (["execution.samples=5", "limits.max_llm_calls=3"], "1 to 3 calls each"),
+    ],
+)
+def test_a_single_call_takes_its_samples_and_its_judge(
+    tmp_path: Path, overrides: list[str], calls: str
+) -> None:
+    words = foreseen(tmp_path, [SHORT] * 4, "mode=single", *overrides)
+    assert f"4 rows to go: {calls}, in all at least 4 calls" in words

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -13,20 +15,25 @@ from playwright.sync_api import Browser, Page, expect
 from aeon.config import load
 from aeon.service.configurations import Configurations
 from aeon.service.jobs import Capacity, JobRequest, Jobs
-from tests.service.gates import wait_until
+from tests.service.gates import wait_for, wait_until
 from tests.service.http.conftest import TOKEN, Served, answering
 from tests.service.test_jobs import PLAN
+from tests.support.openai_server import OpenAIServer, Received
+from tests.support.scripted_model import clear, plan, planned
 
+SIMULATED = ("provider=simulated", "provider.seed=1")
 Begin = Callable[..., Served]
 
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
-    """Starts a server on the simulated provider."""
+    """Starts a server, by default on the simulated provider."""
     with ExitStack() as opened:
 
-        def start(*overrides: str, token: str | None = None) -> Served:
-            common = load.composition(["provider=simulated", "provider.seed=1", *overrides])
+        def start(
+            *overrides: str, token: str | None = None, provider: Sequence[str] = SIMULATED
+        ) -> Served:
+            common = load.composition([*provider, *overrides])
             configurations = opened.enter_context(closing(Configurations(common, {"aeon": ()})))
             jobs = Jobs.open(tmp_path / "jobs", configurations, Capacity())
             return opened.enter_context(answering(opened.enter_context(jobs), token, 10_000))
@@ -67,6 +74,76 @@ def test_the_page_of_a_run_is_live_and_becomes_its_report(begin: Begin, page: Pa
     require_access(page)
     # What stands in it is of no origin: it reads nothing of the server, and asks it for nothing.
     assert page.evaluate("window.origin") == "null"
+
+
+SIZES = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_course_of_a_run_is_accessible(begin: Begin, browser: Browser, width: int, scheme: str):
+    with running(begin) as (served, gate, job_id):
+        size = {"width": width, "height": 800}
+        with closing(browser.new_context(viewport=size, color_scheme=scheme)) as context:
+            tab = context.new_page()
+            tab.goto(f"{served.url}/runs/{job_id}")
+            expect(tab.locator("#course .plan")).to_be_visible(timeout=30_000)
+            require_access(tab)
+            assert not tab.evaluate("document.documentElement.scrollWidth > innerWidth")
+        gate.set()
+
+
+def test_the_course_goes_on_without_moving_what_is_read(begin: Begin, page: Page):
+    with running(begin) as (served, gate, job_id):
+        page.set_viewport_size({"width": 1000, "height": 300})
+        page.goto(f"{served.url}/runs/{job_id}")
+        expect(page.locator("#course .answer")).to_contain_text("output of a", timeout=30_000)
+        steps = page.locator("#course details.steps")
+        steps.locator("summary").focus()
+        page.keyboard.press("Enter")
+        page.evaluate("window.scrollTo(0, 200)")
+        place = steps.bounding_box()
+        gate.set()
+
+        expect(page.locator("#ended a")).to_be_visible(timeout=60_000)
+        expect(page.locator("#course .answer")).to_contain_text("output of b", timeout=30_000)
+        assert steps.evaluate("one => one.open && document.activeElement === one.firstElementChild")
+        after = steps.bounding_box()
+        assert place
+        assert after
+        assert abs(after["y"] - place["y"]) < 2
+        page.locator("#ended a").click()
+        page.wait_for_selector("body[data-ready]")
+
+
+def test_without_a_script_the_course_is_there_after_loading(begin: Begin, browser: Browser):
+    with (
+        running(begin) as (served, gate, job_id),
+        closing(browser.new_context(java_script_enabled=False)) as context,
+    ):
+        tab = context.new_page()
+        address = f"{served.url}/runs/{job_id}"
+        wait_for(lambda: tab.goto(address) and tab.get_by_text("output of a").count())
+        gate.set()
+
+
+@contextmanager
+def running(begin: Begin) -> Iterator[tuple[Served, threading.Event, str]]:
+    """A run of two steps, the second of which waits for the event."""
+    gate = threading.Event()
+
+    def write(request: Received) -> dict[str, Any]:
+        is_second = "executing step 2" in request.user
+        assert not is_second or gate.wait(60)
+        return clear(f"output of {'b' if is_second else 'a'}")
+
+    with OpenAIServer() as server:
+        server.script = {"step": write, "plan": plan("a", planned("b", "a"))}
+        served = begin("provider.require_key=false", "mode=core", provider=server.overrides)
+        job_id = served.jobs.submit(JobRequest("aeon", "make tea", background=True))
+        try:
+            yield served, gate, job_id
+        finally:
+            gate.set()
 
 
 def test_runs_are_listed(begin: Begin, page: Page):

@@ -122,3 +122,21 @@ def test_a_pattern_that_multiplies_and_edits_of_long_texts_end() -> None:
     outcome = check("a" * 300_000, type="levenshtein", value="b" * 300_000, threshold=1_000)
     assert not outcome.measured
     assert outcome.feedback == "the answer is too long to count so many edits"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "condition"),
+    [
+        ("contains", "tea", 'must contain "tea"'),
+        ("not-contains", "tea", 'must not contain "tea"'),
+        ("word-count", {"max": 80}, "must have at most 80 words"),
+    ],
+)
+def test_an_outcome_has_its_condition_in_words(kind: str, value: Any, condition: str):
+    assert check("nothing", type=kind, value=value).condition == condition
+
+
+def test_a_long_condition_is_cut():
+    condition = check("nothing", type="contains-all", value=["tea"] * 1_000).condition
+    assert condition.startswith('must contain all of "tea", "tea"')
+    assert len(condition) < 400

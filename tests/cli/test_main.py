@@ -350,3 +350,9 @@ def test_a_cap_on_cost_holds_for_the_simulated_provider_too(aeon: RunAeon) -> No
     capped = aeon("task=x", *QUIET, prices, "limits.max_cost=0.001")
     assert capped.status == 3
     assert "max_cost" in capped.err
+
+
+def test_a_flag_of_hydra_with_which_nothing_would_be_run_is_refused(aeon: RunAeon) -> None:
+    ended = aeon("--experimental-rerun", "config.pickle", "task=x", "provider=simulated")
+    assert ended.status == 2
+    assert "--experimental-rerun: aeon takes no such word" in ended.err

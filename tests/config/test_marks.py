@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from aeon.batch.overrides import check_overrides
 from aeon.config.compose.recorded import put
 from aeon.config.load import compose
-from aeon.config.marks import find_code, list_code_keys, mark_at, take_from_others
+from aeon.config.marks import find_code, mark_at, take_from_others
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import CodeMark
+from aeon.files.explain import models_in
 from aeon.files.resources import resource_root
 
-KEYS = list_code_keys()
+
+def find_code_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield the keys that are marked; `NAME` stands for a user-chosen name."""
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        if any(isinstance(mark, CodeMark) for mark in field.metadata):
+            yield key
+            continue
+        for inner, is_named in models_in(field.annotation):
+            yield from find_code_keys(inner, f"{key}.NAME." if is_named else f"{key}.")
+
+
+KEYS = tuple(sorted(set(find_code_keys(Settings))))
 
 
 def test_the_keys_are_those_of_the_marked_fields():

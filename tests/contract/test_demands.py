@@ -92,7 +92,7 @@ CASES: dict[str, Case] = {
         lambda answer: parse_report(answer, "plan", {"a", "b"}),
     ),
     "convergence": Case(
-        assessment(0.4, issues=[FAULT], criteria=[JUDGED]),
+        {"checked": "the cups", **assessment(0.4, issues=[FAULT], criteria=[JUDGED])},
         lambda answer: parse_assessment(answer, ConvergenceThresholds(), ("hot",), PAIRS),
     ),
     "task_profile": Case(profile(4), TaskProfile.model_validate),

@@ -76,9 +76,9 @@ def test_a_refinement_is_asked_to_answer_the_issues_that_the_configuration_says(
     sent = requests(tmp_path, "refinement.binding_severity=CRITICAL")
     for request in sent:
         if request.call == "refinement":
-            text = request.messages[0].content + str(request.schema)
-            assert "severity CRITICAL bind you" in text
-            assert "HIGH" not in text
+            assert "HIGH" not in request.messages[0].content + str(request.schema)
+            asks = "severity CRITICAL bind you" in request.messages[1].content
+            assert asks == ('"severity":"CRITICAL"' in request.messages[1].content)
 
 
 def test_no_prompt_holds_a_clock_or_an_identity(tmp_path: Path):

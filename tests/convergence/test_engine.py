@@ -360,6 +360,9 @@ def test_an_assessment_of_nothing_is_told_from_one_of_something():
     ).evaluated
 
 
+AGREES = "What is not shown agrees with the answer, but for what the review says of it."
+
+
 def judge_finished_plan(*issues: ValidationIssue, reviewed: bool = True) -> str:
     """The prompt of an assessment of `a`, then `b`, both done, where `a` handed something over."""
     model = ScriptedModel(convergence=assessment())
@@ -380,12 +383,14 @@ def test_a_draft_that_another_step_used_is_shown_by_name() -> None:
     assert "that was all" in prompt
     assert "a draft that b used" in prompt
     assert "the draft" not in prompt
+    assert AGREES in prompt
 
 
 def test_a_draft_that_an_issue_is_about_is_shown_with_its_handoff() -> None:
     prompt = judge_finished_plan(issue_at("a"))
     assert "the draft" in prompt
     assert "mind the units" in prompt
+    assert AGREES not in prompt
 
 
 def test_without_a_review_drafts_are_shown() -> None:

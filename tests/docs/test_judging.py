@@ -41,7 +41,7 @@ def test_every_prompt_holds_task_answer_and_schema_and_only_a_reviewed_one_the_f
 
     assert {call: counts["prompts"] for call, counts in written.items()} == {
         "review": 20,
-        "assessment": 20,
+        "assessment": 18,
         "assessment-reviewed": 15,
     }
     for case in CASES:
@@ -53,6 +53,20 @@ def test_every_prompt_holds_task_answer_and_schema_and_only_a_reviewed_one_the_f
             if case.planted:
                 given = json.dumps(case.planted.description, ensure_ascii=False)
                 assert (given in text) == (call == "assessment-reviewed")
+
+
+def test_an_assessment_is_asked_only_about_what_it_is_shown() -> None:
+    in_drafts = {case.name for case in CASES if "assessment" not in case.calls}
+
+    assert in_drafts == {"cake-for-twelve", "hall-for-a-choir"}
+    for case in CASES:
+        if case.name in in_drafts:
+            review, assessed = (
+                JUDGING["make_request"](case, call).messages[1].content
+                for call in ("review", "assessment")
+            )
+            assert case.handoffs["amounts"] in review
+            assert case.handoffs["amounts"] not in assessed
 
 
 def test_a_review_shows_what_was_handed_on() -> None:
@@ -107,7 +121,7 @@ def test_an_assessment_is_right_by_kind_blocking_and_scores(
 
     table = JUDGING["score"](CASES, {"allotment-fence.assessment": answer})
 
-    expected = {"planted": 1, "unanswered": 19, "false_alarms": 0, **marks}
+    expected = {"planted": 1, "unanswered": 17, "false_alarms": 0, **marks}
     assert table["calls"]["assessment"] == expected
 
 
@@ -121,9 +135,9 @@ def test_work_without_a_fault_is_to_be_left_alone() -> None:
 
     calls = JUDGING["score"](CASES, answers)["calls"]
 
-    common = {"without_fault": 2, "clean": 1, "unanswered": 18}
-    assert calls["review"] == {**common, "false_alarms": 1}
-    assert calls["assessment"] == {**common, "false_alarms": 0}
+    common = {"without_fault": 2, "clean": 1}
+    assert calls["review"] == {**common, "unanswered": 18, "false_alarms": 1}
+    assert calls["assessment"] == {**common, "unanswered": 16, "false_alarms": 0}
 
 
 def test_an_answer_to_no_prompt_is_refused() -> None:

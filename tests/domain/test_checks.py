@@ -21,6 +21,26 @@ def test_checks_are_counted_and_weighed():
     assert weight_passed((PASSED, FAILED, ADVICE)) == 2
 
 
+def test_prompts_show_what_a_check_is_and_say_its_condition_once():
+    asks = CheckOutcome(name="a", type="equals", passed=True, condition="must equal 1", step_id="s")
+    assert asks.view == {
+        "name": "a",
+        "type": "equals",
+        "passed": True,
+        "step_id": "s",
+        "condition": "must equal 1",
+    }
+    failed = asks.model_copy(update={"passed": False, "feedback": "The answer must equal 1."})
+    assert "condition" not in failed.view
+    assert failed.view["feedback"] == "The answer must equal 1."
+    assert FAILED.view == {
+        "name": "tests",
+        "type": "command",
+        "passed": False,
+        "feedback": "1 failed",
+    }
+
+
 def test_the_checks_of_a_run_are_those_of_its_answer():
     passes = (
         a_pass(0),

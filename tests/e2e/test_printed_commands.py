@@ -34,7 +34,7 @@ def test_the_next_command_of_a_run_is_run_by_a_shell_as_it_stands(tmp_path: Path
     words = ["ask", "name three rivers", "provider=simulated", "limits.max_passes=1"]
     stopped = run([sys.executable, "-m", "aeon", *words], tmp_path)
     assert stopped.returncode == 3
-    (command,) = re.findall(r"^To let it go further: (.+)$", stopped.stderr, re.MULTILINE)
+    (command,) = re.findall(r"^To continue with higher limits: (.+)$", stopped.stderr, re.MULTILINE)
     went_on = run(command, tmp_path)
     assert went_on.returncode in (0, 3), went_on.stderr
     assert "Passes: 2" in went_on.stderr

@@ -107,6 +107,39 @@ def test_an_answer_that_is_missing_is_not_measured_and_counts_as_not_passed(
     assert "Not measured: 1 of 8 answers." in forms.write_text(evaluation)
 
 
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (0, "full and single cannot be told apart: 12 of their 12 answers are not measured."),
+        (
+            6,
+            "full passes 100.0 points more than single: 6 rows improved, 0 degraded, p = 0.031. "
+            "This decides nothing: 6 of their 12 answers are not measured.",
+        ),
+    ],
+)
+def test_arms_with_unmeasured_answers_are_not_told_apart(
+    tmp_path: Path, count: int, sentence: str
+) -> None:
+    """Six rows that improved would be decisive, were those of the other arm measured."""
+    lines = [line("full", 1, row, passes=True) for row in range(count)]
+    evaluation = measure(dataset(tmp_path, 6), ARMS, 1, lines)
+    (comparison,) = evaluation.comparisons
+    assert not comparison.is_decisive
+    assert comparison.sentence == sentence
+
+
+def test_equal_scores_have_no_interval(tmp_path: Path) -> None:
+    """Equal scores say nothing of how far those of other rows would differ."""
+    evaluation = measured(tmp_path, [True, False, True], [True, True, True])
+    single, full = evaluation.arms
+    assert single.mean_score_interval is not None
+    assert full.mean_score_interval is None
+    assert forms.write_text(evaluation).splitlines()[2].split()[-6:-4] == ["1.000", "unknown"]
+    (same,) = measured(tmp_path, [True, False], [True, False]).comparisons
+    assert (same.difference_interval, same.score_difference_interval) == (None, None)
+
+
 def test_of_repeated_rows_the_chances_of_one_and_of_all_are_told(tmp_path: Path) -> None:
     lines = [
         line(arm, repeat, row, passes=arm == "full" or repeat <= row)
@@ -188,6 +221,6 @@ def test_a_table_that_is_too_wide_has_a_column_for_each_arm(tmp_path: Path) -> N
     assert forms.write_text(evaluation, len(max(wide[:3], key=len))).splitlines()[:3] == wide[:3]
     narrow = forms.write_text(evaluation, 60).splitlines()
     assert narrow[:2] == [
-        "arm                   single            full",
-        "passed                1 of 2          2 of 2",
+        "arm                   single           full",
+        "passed                1 of 2         2 of 2",
     ]

@@ -79,7 +79,7 @@ def test_text_without_quotes_stays_as_it_is() -> None:
         ("aaa", [quote("report", "aa")], "/quotes/0/at", "not 2 times"),
         ("[[r]]", [quote("report", "[[r]]", ("Juice", "Tea"))], "/quotes/0/edits/0/find", "not 0"),
         ("[[r]]", [quote("report", "[[r]]", (": ", " "))], "/quotes/0/edits/0/find", "not 2"),
-        ("[[r]]", [quote("report", "[[r]]", ("", "Tea"))], "/quotes/0/edits/0/find", "not 0"),
+        ("[[r]]", [quote("report", "[[r]]", ("", "Tea"))], "/quotes/0/edits/0/find", "empty"),
     ],
 )
 def test_what_is_not_clear_is_an_error_with_its_place(
@@ -90,6 +90,44 @@ def test_what_is_not_clear_is_an_error_with_its_place(
     (error,) = raised.value.errors
     assert error.pointer == place
     assert reason in error.message
+
+
+ROCKS = "A light that turns,\nover dark rocks it turns and turns,\nuntil day comes."
+
+
+@pytest.mark.parametrize(
+    ("find", "message"),
+    [
+        (
+            "turns",
+            "must stand once in the output of 'poem', not 3 times: add the text around it. "
+            "It stands there in 'A light that turns,\\nover dark rocks it turn', "
+            "'urns,\\nover dark rocks it turns and turns,\\nuntil day com', "
+            "' dark rocks it turns and turns,\\nuntil day comes.'",
+        ),
+        (
+            "Over dark rock it turns",
+            "must stand once in the output of 'poem', not 0 times. The closest passage is "
+            "'A light that turns,\\nover dark rocks it turns and turns,\\nuntil day co'",
+        ),
+        ("", "must not be empty: give the text of the output of 'poem' that changes"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_reported_with_the_places_it_may_mean(
+    find: str, message: str
+) -> None:
+    """A repair sees the errors, and not the output that is quoted."""
+    with pytest.raises(InvalidAnswer) as raised:
+        join_quotes("[[p]]", [quote("poem", "[[p]]", (find, "x"))], {"poem": ROCKS})
+    assert [error.message for error in raised.value.errors] == [message]
+
+
+def test_the_places_of_an_edit_are_few_and_short() -> None:
+    output = "an answer of many words and more, " * 2_000
+    for find in ("answer", "reply" * 500):
+        with pytest.raises(InvalidAnswer) as raised:
+            join_quotes("[[p]]", [quote("long", "[[p]]", (find, "x"))], {"long": output})
+        assert len(raised.value.errors[0].message) < 700
 
 
 def test_a_quote_where_nothing_came_in_is_an_error() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aeon.domain.errors import ServerFailed
+from aeon.domain.errors import EmptyAnswer, ServerFailed
 from aeon.domain.events import CycleStarted, Recorded, ToolCalled
 from aeon.domain.history import Outcome, StepResult
 from aeon.domain.plan import Plan, PlanStep
@@ -69,6 +69,7 @@ def work(
     allowed: int = 8,
     settings: ToolSettings | None = None,
     step_tools: Sequence[str] = ("*",),
+    allowance: RoundAllowance | None = None,
     **options: Any,
 ) -> Worked:
     registry = ToolRegistry(tools)
@@ -76,7 +77,7 @@ def work(
     worker = StepWorker(model, registry=registry, invoker=invoker, step_tools=step_tools, **options)
     step = PlanStep(step_id="a", description="do a", status="running", agent="llm")
     whole = Plan(goal="the goal", steps=(step,), task="tea")
-    return worker.work(step, Situation(whole, allowance=RoundAllowance(allowed)))
+    return worker.work(step, Situation(whole, allowance=allowance or RoundAllowance(allowed)))
 
 
 def test_the_model_calls_tools_reads_their_results_and_answers() -> None:
@@ -91,6 +92,16 @@ def test_the_model_calls_tools_reads_their_results_and_answers() -> None:
     assert "TEA" in last[3].content
     assert "POT" in last[3].content
     assert "CUP" in last[5].content
+
+
+def test_the_model_reads_beforehand_how_many_rounds_it_has() -> None:
+    model = ScriptedModel(step=answer())
+    work(model, look_up(), max_tool_rounds=5)
+    assert "at most 5 rounds of calls" in model.requests[0].messages[0].content
+    work(model, look_up(), max_tool_rounds=1)
+    assert "at most 1 round of calls" in model.requests[1].messages[0].content
+    work(model, look_up(), allowed=0)
+    assert "rounds of calls" not in model.requests[2].messages[0].content
 
 
 # Calls of one round
@@ -295,16 +306,91 @@ def test_without_a_cycle_to_spare_the_step_is_done_without_tools() -> None:
     assert model.requests[0].functions is None
 
 
-def test_a_call_in_the_last_round_is_repaired_into_an_answer() -> None:
-    model = ScriptedModel(step=calls(call("tea")), repair=clear("at last"))
+def asked_for(model: ScriptedModel) -> list[str]:
+    return [request.call for request in model.requests]
+
+
+NEITHER: list[Any] = [
+    {"tool_calls": [], "answer": None},
+    {},
+    [],
+    {"thought": "I should look the word up."},
+    "Let me look the word up first.",
+    EmptyAnswer("there is no answer"),
+]
+
+
+@pytest.mark.parametrize("response", NEITHER, ids=str)
+def test_a_round_with_neither_calls_nor_an_answer_is_asked_again(response: Any) -> None:
+    model = ScriptedModel(step=[calls(call("tea")), response, calls(call("pot")), answer()])
     worked = work(model, look_up())
+    assert worked.step.step_output == "done"
+    assert asked_for(model) == ["step"] * 4
+    again = model.requests[2].messages
+    assert "TEA" in again[3].content
+    assert [message.role for message in again[4:]] == ["assistant", "user"]
+    assert "neither" in again[5].content
+    assert "No more tools" not in again[5].content
+
+
+def test_a_round_that_is_asked_again_is_a_round_and_a_cycle() -> None:
+    model = ScriptedModel(step=[calls(call("tea")), "Let me see.", clear("what there is")])
+    allowance = RoundAllowance(8)
+    worked = work(model, look_up(), max_tool_rounds=2, allowance=allowance)
+    assert allowance.taken == 2
+    assert worked.result.tool_use is not None
+    assert [len(made) for made in worked.result.tool_use.rounds] == [1, 0]
+    assert worked.result.tool_use.ended_by == "max_tool_rounds"
+    assert "No more tools can be called" in model.requests[-1].messages[-1].content
+    assert "tool_calls" not in model.requests[-1].schema["properties"]
+
+
+def test_a_round_is_asked_again_as_often_as_an_answer_is_repaired() -> None:
+    model = ScriptedModel(step="The tea is green.", repair=answer("The tea is green."))
+    worked = work(model, look_up())
+    assert asked_for(model) == ["step"] * 3 + ["repair"]
+    assert worked.step.step_output == "The tea is green."
+
+
+def test_empty_answers_fail_the_step_in_the_end() -> None:
+    model = ScriptedModel(step=EmptyAnswer("there is no answer"))
+    worked = work(model, look_up())
+    assert asked_for(model) == ["step"] * 3
+    assert worked.step.status == "failed"
+
+
+def test_without_a_cycle_to_spare_a_round_is_repaired() -> None:
+    model = ScriptedModel(step=[calls(call("tea")), "The tea is green."], repair=clear("green"))
+    worked = work(model, look_up(), allowed=1)
+    assert asked_for(model) == ["step", "step", "repair"]
+    assert worked.step.step_output == "green"
+
+
+def test_calls_in_the_last_round_are_not_made_and_the_answer_is_asked_for_again() -> None:
+    seen: list[str] = []
+    late = calls(call("pot"))
+    model = ScriptedModel(step=[calls(call("tea"))] * 3 + [late, clear("at last")])
+    worked = work(model, look_up(seen))
+    assert seen == ["tea"]
     assert worked.step.step_output == "at last"
+    assert "No more tools can be called" in model.requests[-1].messages[-1].content
 
 
-def test_an_answer_that_is_neither_calls_nor_an_answer_is_repaired() -> None:
-    neither = {"tool_calls": [], "answer": None}
-    model = ScriptedModel(step=neither, repair=answer("now"))
-    assert work(model, look_up()).step.step_output == "now"
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"tool_calls": [{"tool": "look_up"}], "answer": None},
+        {"tool_calls": [], "answer": {"step_output": "tea"}},
+        {"step_output": "tea"},
+        '{"tool_calls": [], "answer": {"step_output": "tea',
+    ],
+    ids=str,
+)
+def test_calls_and_answers_of_a_wrong_form_are_repaired(response: Any) -> None:
+    model = ScriptedModel(step=response, repair=answer("tea"))
+    worked = work(model, look_up())
+    assert asked_for(model) == ["step", "repair"]
+    assert worked.step.step_output == "tea"
 
 
 def test_no_tool_is_offered_where_none_is_allowed() -> None:

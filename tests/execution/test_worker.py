@@ -68,6 +68,17 @@ def test_a_step_for_the_model_gets_the_models_output() -> None:
     )
 
 
+@pytest.mark.parametrize("ttl_remaining", [None, 5])
+def test_the_only_step_of_a_plan_is_described_once(ttl_remaining: int | None) -> None:
+    model = ScriptedModel()
+    only = step(agent="llm")
+    situation = Situation(Plan(goal="do a", steps=(only,)), ttl_remaining=ttl_remaining)
+    made(model).work(only, situation)
+    [prompt] = model.prompts("step")
+    assert prompt.count("do a") == 1
+    assert "Your goal for this step" in prompt
+
+
 def test_of_tool_and_agent_the_tool_wins() -> None:
     model = ScriptedModel()
     assert (

@@ -140,7 +140,7 @@ def test_an_answer_schema_reaches_the_wire_and_the_answer_is_its_json(start_serv
 
     def step(request):
         answer = worked(request)
-        final = "This is the final step" in request.user
+        final = "<answer_schema" in request.user
         return {**answer, "step_output": {"routes": ["/login"]}} if final else answer
 
     server = start_server(
@@ -169,7 +169,7 @@ def test_a_plan_without_one_final_step_is_repaired_when_the_answer_has_a_schema(
             repair=plan("a", planned("b", "a")),
             step=lambda r: {
                 **worked(r),
-                "step_output": {} if "This is the final step" in r.user else "text",
+                "step_output": {} if "<answer_schema" in r.user else "text",
             },
             convergence=assessment(),
         )

@@ -23,7 +23,7 @@ from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse
 from aeon.llm.settings import OpenAIFallback, OpenAIProvider
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.limits import LimitSettings, RunLimits
+from aeon.llm.stack.limits import LimitSettings, Spend
 from tests.llm.scripted import Heard
 from tests.support.able_server import AbleServer
 from tests.support.fixtures import StartServer
@@ -41,7 +41,7 @@ def endpoint(server: OpenAIServer, **given: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def stacked(settings: OpenAIProvider, **given: Any) -> Iterator[tuple[stack.Endpoints, RunLimits]]:
+def stacked(settings: OpenAIProvider, **given: Any) -> Iterator[tuple[stack.Endpoints, Spend]]:
     endpoints = process_stack(settings, ENVIRON)
     try:
         yield endpoints, stack.run_stack(endpoints, limits=LimitSettings(), **given)
@@ -49,7 +49,7 @@ def stacked(settings: OpenAIProvider, **given: Any) -> Iterator[tuple[stack.Endp
         endpoints.close()
 
 
-def at_once(run: RunLimits, calls: int) -> list[LLMResponse]:
+def at_once(run: Spend, calls: int) -> list[LLMResponse]:
     with ThreadPoolExecutor(calls) as pool:
         return [
             future.result()

@@ -218,6 +218,22 @@ def test_a_recording_replays_rounds_without_model_and_tools(tmp_path: Path) -> N
     assert SEEN == []
 
 
+def with_a_vain_round(request: LLMRequest) -> Any:
+    """A call, a response with neither calls nor an answer, and then the answer."""
+    rounds = [calls("tea"), "Let me see.", clear("done")]
+    return rounds[request.site.round]
+
+
+def test_a_round_that_was_asked_again_is_replayed(tmp_path: Path) -> None:
+    recorded = run(tmp_path / "run", one_step(with_a_vain_round), "mode=core")
+    model = one_step("not asked")
+    replay = ("mode=core", "store.mode=replay", f"store.path={tmp_path / 'run'}")
+    replayed = run(tmp_path / "again", model, *replay)
+    assert (recorded.answer, replayed.answer) == ("done", "done")
+    assert (recorded.ttl.used, replayed.ttl.used) == (4, 4)
+    assert model.requests == []
+
+
 def test_a_tool_with_effects_is_asked_about_and_called_once(tmp_path: Path) -> None:
     asked: list[str] = []
 
@@ -281,6 +297,18 @@ def test_the_reviewer_of_a_plan_file_learns_what_its_tools_are(tmp_path: Path) -
     assert "lists tools" not in plain.prompts("semantic_validation")[0]
 
 
+def test_who_judges_learns_that_what_unseen_calls_gave_counts_as_given(tmp_path: Path) -> None:
+    known = "what their tool_calls gave counts as given"
+    model = one_step(three_rounds)
+    run(tmp_path / "run", model, "execution.step_tools=[look_up]")
+    assert known in model.prompts("convergence")[0]
+    assert known in model.prompts("semantic_validation")[-1]
+    assert known not in "".join([*model.prompts("plan"), *model.prompts("task_profile")])
+    plain = one_step(clear("tea"))
+    run(tmp_path / "plain", plain, "execution.step_tools=none")
+    assert known not in plain.prompts("convergence")[0]
+
+
 def test_calls_that_wait_for_a_person_are_spans_that_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,4 +319,4 @@ def test_calls_that_wait_for_a_person_are_spans_that_end(
         waiting = run(tmp_path, model, "mode=core", *keys)
         assert (waiting.exit_status, SEEN) == (6, [])
         called = collector.of("execute_tool")
-        assert [span.name for span in called] == ["execute_tool order"] * 2
+        assert [span.name for span in called] == ["execute_tool order"]

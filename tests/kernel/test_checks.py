@@ -71,8 +71,10 @@ def test_the_judge_is_shown_what_checks_found():
     model = mending_model()
     checked(model, BERLIN)
     first, second = model.prompts("convergence")
-    assert '"passed":false' in first.replace(" ", "")
-    assert '"passed":true' in second.replace(" ", "")
+    kind = '{"name":"berlin","type":"contains","passed":'
+    failed = rf'{kind}false,"feedback":"The answer must contain \"Berlin\"."}}'
+    assert failed in first
+    assert rf'{kind}true,"condition":"must contain \"Berlin\""}}' in second
 
 
 def test_checks_cost_no_cycle_and_are_recorded_with_their_pass():

@@ -95,10 +95,56 @@ def test_memory_holds_again_what_it_held() -> None:
     assert "draft2" not in outcome.state.results
 
 
-def test_judgements_that_contradict_each_other_accept() -> None:
-    always_first = {"checked": None, "explanation": "The first.", "better": "first"}
-    outcome = gated(changing(0.5, 1.0, comparison=always_first))
+ALWAYS_FIRST = {"checked": None, "explanation": "The first.", "better": "first"}
+
+
+def comparison_samples(model: ScriptedModel) -> list[int]:
+    return [one.sample for one in model.requests if one.call == "comparison"]
+
+
+def test_judgements_that_contradict_each_other_twice_accept() -> None:
+    model = changing(0.5, 1.0, comparison=ALWAYS_FIRST)
+    assert outcomes(gated(model)) == [None, "as_good"]
+    assert comparison_samples(model) == [0, 0, 1, 1]
+
+
+def test_judgements_that_contradict_each_other_are_asked_again_and_the_second_pair_counts() -> None:
+    careful = preferring("answer 1")
+
+    def compare(request: LLMRequest) -> dict[str, Any]:
+        return careful(request) if request.sample else ALWAYS_FIRST
+
+    model = changing(0.5, comparison=compare)
+    outcome = gated(model, convergence=ConvergenceSettings(patience=1))
+    assert outcomes(outcome) == [None, "worse"]
+    assert outcome.answer == "answer 1"
+
+
+def test_a_pair_that_calls_both_answers_as_good_is_not_asked_again() -> None:
+    neither = {"checked": None, "explanation": "The same.", "better": "neither"}
+    model = changing(0.5, 1.0, comparison=neither)
+    assert outcomes(gated(model)) == [None, "as_good"]
+    assert comparison_samples(model) == [0, 0]
+
+
+def test_a_second_pair_that_cannot_be_had_accepts_nothing() -> None:
+    def compare(request: LLMRequest) -> dict[str, Any]:
+        if request.sample:
+            raise RequestRefused("no", status=400)
+        return ALWAYS_FIRST
+
+    model = changing(0.5, comparison=compare)
+    outcome = gated(model, convergence=ConvergenceSettings(patience=1))
+    assert outcomes(outcome) == [None, "unknown"]
+
+
+def test_a_second_pair_that_cannot_be_paid_leaves_the_first() -> None:
+    # Eight cycles up to the second step, two for one pair, two for the evaluation.
+    model = changing(0.5, 1.0, comparison=ALWAYS_FIRST)
+    outcome = gated(model, ttl=12)
     assert outcomes(outcome) == [None, "as_good"]
+    assert outcome.answer == "answer 2"
+    assert comparison_samples(model) == [0, 0]
 
 
 def test_a_comparison_that_cannot_be_had_accepts_nothing() -> None:

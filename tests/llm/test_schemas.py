@@ -440,7 +440,8 @@ def test_what_is_there_only_with_something_absent_is_not_sent_and_relax_absent()
 
 def test_what_may_be_left_out_is_asked_for_and_may_be_missing() -> None:
     library = load_packaged_schemas()
-    for call, room in (("step", "working"), ("semantic_validation", "checked")):
+    rooms = {"step": "working", "semantic_validation": "checked", "convergence": "checked"}
+    for call, room in rooms.items():
         sent = library.wire(call).schema
         assert next(iter(sent["properties"])) == sent["required"][0] == room
         assert room not in library.local(call).schema["required"]

@@ -9,14 +9,14 @@ import pytest
 
 from aeon.domain.assessment import UNAVAILABLE
 from aeon.domain.errors import PlanError, ValidationError
-from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMRequest
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.triggers import Trigger
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.contract.components import ANSWERS, an_issue
-from tests.plan.builders import blocked, done, plan_of, step
+from tests.plan.builders import blocked, done, failed, plan_of, step
 from tests.support.fences import texts_in
 from tests.support.scripted_model import ScriptedModel, add, plan, planned, refinement
 
@@ -112,8 +112,7 @@ def test_a_repair_is_asked_for_what_its_call_was_asked_for():
 def test_a_refinement_is_asked_for_issues_and_subplans_only_where_there_may_be_some():
     def sent(*issues: ValidationIssue, depth: int = 5) -> LLMRequest:
         model = ScriptedModel()
-        plan = plan_of(step("a", status="complete", step_output="tea"))
-        RecursivePlanner(model, None, depth).refine(plan, issues, ())
+        RecursivePlanner(model, None, depth).refine(plan_of(blocked("a")), issues, ())
         return model.requests[0]
 
     def form(*issues: ValidationIssue, depth: int = 5) -> dict[str, Any]:
@@ -183,7 +182,7 @@ def test_the_interfaces_refinement_makes_reasons_of_what_it_is_given():
         RecursivePlanner(model).refine_plan(plan_of(blocked("b")), issues, codes, ["b"], []) == []
     )
     (prompt,) = model.prompts("refinement")
-    for said in ("i7", "blocked_step", "incomplete", "own_criterion"):
+    for said in ("i7", "blocked_step", "completeness", "own_criterion"):
         assert said in prompt
 
 
@@ -240,3 +239,30 @@ def test_before_anything_is_carried_out_only_what_applies_is_said() -> None:
     assert "Nothing has been carried out yet" in prompt
     assert "complete and failed steps" not in prompt
     assert "complete and failed steps" in refine_for()
+
+
+@pytest.mark.parametrize(
+    ("last", "is_advised"),
+    [
+        (step("b", "a"), (False, False)),
+        (blocked("b", "a"), (True, False)),
+        (done("b", "a"), (False, True)),
+    ],
+)
+def test_advice_on_a_blocked_step_and_on_a_whole_answer_is_given_where_there_is_one(
+    last: PlanStep, is_advised: tuple[bool, bool]
+) -> None:
+    model = ScriptedModel(refinement=refinement())
+    RecursivePlanner(model).refine(plan_of(done("a"), last), (), (), ["a"])
+    (prompt,) = model.prompts("refinement")
+    assert ("A BLOCKED step waits" in prompt, "ADD a new final step" in prompt) == is_advised
+
+
+@pytest.mark.parametrize(("first", "is_forbidden"), [(done("a"), False), (failed("a"), True)])
+def test_depending_on_a_failed_step_is_forbidden_where_there_is_one(
+    first: PlanStep, is_forbidden: bool
+) -> None:
+    model = ScriptedModel(refinement=refinement())
+    RecursivePlanner(model).refine(plan_of(first, step("b")), (), (), ["a"])
+    (prompt,) = model.prompts("refinement")
+    assert ("Never depend on a failed or invalid step." in prompt) == is_forbidden

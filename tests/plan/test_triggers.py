@@ -11,10 +11,12 @@ from aeon.domain.plan import PlanStep
 from aeon.domain.report import IssueLocation, ValidationIssue
 from aeon.plan.triggers import (
     WHOLE,
+    Trigger,
     code_triggers,
     find_unanswered,
     issue_triggers,
     pass_triggers,
+    show_reasons,
     step_triggers,
 )
 from tests.plan.builders import blocked, done, failed, plan_of, step
@@ -178,3 +180,29 @@ def test_a_failed_check_is_to_be_answered_whatever_severity_binds():
     )
     assert find_unanswered([failed], [], binding="CRITICAL") == ("check:tests",)
     assert [str(one) for one in issue_triggers([failed])] == ["failed_check:check:tests"]
+
+
+LOW = Trigger(kind="low_score", about="incomplete, inconsistent")
+CHECK = ValidationIssue(
+    issue_id="check:tests", type="failed_check", severity="HIGH", description="1 failed"
+)
+
+
+def test_a_low_score_is_shown_by_the_names_of_the_scores():
+    shown = {"kind": "low_score", "about": "completeness, consistency"}
+    assert show_reasons([LOW]) == [shown]
+    assert show_reasons([LOW], [issue(severity="MEDIUM")]) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("issues", "binding"), [([issue(severity="HIGH")], "HIGH"), ([CHECK], "CRITICAL")]
+)
+def test_a_low_score_is_not_shown_beside_an_issue_that_binds(issues: Any, binding: Any):
+    assert show_reasons([LOW], issues, binding) == []
+    more = LOW.model_copy(update={"detail": "The list is short."})
+    assert [shown["detail"] for shown in show_reasons([more], issues, binding)] == [more.detail]
+
+
+def test_a_low_score_is_not_shown_beside_a_fault_that_the_assessment_names():
+    fault = Trigger(kind="blocking_issue", about="the answer", detail="The sum is wrong.")
+    assert [shown["kind"] for shown in show_reasons([fault, LOW])] == ["blocking_issue"]

@@ -103,14 +103,21 @@ def test_the_prompt_says_what_binds_and_what_was_found_of_the_answer():
         scores=ConvergenceScores(completeness_score=0.4),
         explanation="Half of it is there.",
     )
-    refine(model, plan(), assessment=low)
+    refine(model, plan(), issues=[found()], assessment=low)
     (prompt,) = model.prompts("refinement")
-    assert "declined_issues" in prompt
+    assert "severity HIGH and CRITICAL bind you" in prompt
     assert (
         '{"reason_codes":["incomplete","contradiction_detected"],"explanation":"Half of it is there."}'
         in prompt
     )
     assert "0.4" not in prompt
+
+
+def test_nothing_binds_where_no_issue_is_grave():
+    model = ScriptedModel(refinement=refinement())
+    refine(model, plan(), issues=[found("MEDIUM")])
+    (prompt,) = model.prompts("refinement")
+    assert "bind you" not in prompt
 
 
 def refinements(count: int, issue: ValidationIssue, answer: Any = DECLINED) -> list[Any]:

@@ -300,10 +300,10 @@ def test_what_there_is_is_offered_where_little_is_missing_and_nothing_else_is_op
     history = run.history.model_copy(update=shown)
     run = run.model_copy(update={"history": history})
     found = find_next_commands(run, DIRECTORY)
-    given = dict(found).get("To accept what there is", "")
+    given = dict(found).get("To accept the answer as it is", "")
     assert given.partition("resume=/runs/one ")[2] == (lower or "")
     if lower:
-        assert found[-1][0] == "To accept what there is"
+        assert found[-1][0] == "To accept the answer as it is"
 
 
 def test_what_registers_a_missing_tool_can_be_typed(converged: RunResult) -> None:

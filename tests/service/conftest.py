@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import uvicorn.server
 
 from aeon.config import load
 from aeon.service.configurations import Configurations
 from aeon.service.jobs import Capacity, Jobs
 from tests.service.gates import GatedModel, OpenJobs
 from tests.support.openai_server import OpenAIServer
+
+
+@pytest.fixture(autouse=True)
+def servers_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvicorn looks ten times a second whether it should end, and every test would wait for that."""
+    sleep = asyncio.sleep
+    looking = SimpleNamespace(**vars(asyncio))
+    looking.sleep = lambda seconds: sleep(seconds / 20)
+    monkeypatch.setattr(uvicorn.server, "asyncio", looking)
 
 
 @pytest.fixture

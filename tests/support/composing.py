@@ -7,6 +7,7 @@ Hydra's: the overrides are read and applied by it, and what has a folder of its 
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -77,14 +78,14 @@ def _remember_defaults(usual: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remember_merged(usual: Callable[..., Any]) -> Callable[..., Any]:
-    remembered: dict[str, Any] = {}
+    remembered: dict[str, bytes] = {}
 
     def compose_config(self: ConfigLoaderImpl, defaults: list[Any], repo: Any) -> Any:
         if not _is_packaged(repo):
             return usual(self, defaults, repo)
         key = repr((_name_sources(repo), [vars(each) for each in defaults]))
         if key not in remembered:
-            remembered[key] = usual(self, defaults, repo)
-        return copy.deepcopy(remembered[key])
+            remembered[key] = pickle.dumps(usual(self, defaults, repo))
+        return pickle.loads(remembered[key])
 
     return compose_config

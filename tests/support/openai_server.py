@@ -99,7 +99,8 @@ class OpenAIServer:
     """The server; a context manager. `key`: the only bearer key that it accepts, None for any or none.
 
     `requests`, `refused` (why requests were answered with 400), `max_in_flight` and `connections` (how many were made)
-    may be read at any time. Whoever asks for a stream gets one, a piece every `piece_seconds`.
+    may be read at any time. Whoever asks for a stream gets one, a piece every `piece_seconds`; it ends once `may_end` is
+    set, as it is at first.
     """
 
     handler: "type[Handler]"
@@ -115,6 +116,8 @@ class OpenAIServer:
         self.script: dict[str, Script] = dict(script or {})
         self.key = key
         self.piece_seconds = 0.0
+        self.may_end = threading.Event()
+        self.may_end.set()
         self.requests: list[Received] = []
         self.refused: list[str] = []
         self.max_in_flight = 0
@@ -405,18 +408,20 @@ class Handler(BaseHTTPRequestHandler):
         deltas += _deltas_of_calls(choice["message"].get("tool_calls", ()), size)
         if refusal := choice["message"]["refusal"]:
             deltas.append({"refusal": refusal})
-        chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        self._send_chunks([{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas])
+        assert self.server.owner.may_end.wait(30)
         last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
-        chunks += [
-            {**head, "choices": [last]},
-            {**head, "choices": [], "usage": whole.get("usage")},
-        ]
-        for data in (*map(json.dumps, chunks), "[DONE]"):
+        usage = {**head, "choices": [], "usage": whole.get("usage")}
+        self._send_chunks([{**head, "choices": [last]}, usage, "[DONE]"])
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _send_chunks(self, chunks: Sequence[Mapping[str, Any] | str]) -> None:
+        for chunk in chunks:
+            data = chunk if isinstance(chunk, str) else json.dumps(chunk)
             line = f"data: {data}\n\n".encode()
             self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
             self.wfile.flush()
             time.sleep(self.server.owner.piece_seconds)
-        self.wfile.write(b"0\r\n\r\n")
 
     def _fail(self, failure: Failure) -> None:
         if failure.reset:

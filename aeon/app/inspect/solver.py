@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from aeon.domain.result import RunResult
 from aeon.domain.values import JsonObject
 from aeon.llm.dialects.dialect import schema_in_words, with_system_text
 
+# An extra: the functions that need it import it.
 if TYPE_CHECKING:
     from inspect_ai.model import GenerateConfig, Model, ModelOutput
     from inspect_ai.solver import Generate, Solver, TaskState
@@ -77,22 +78,21 @@ class ModelAdapter:
         self.model = str(asked)
         self._asked = asked
         self._loop = loop
-        # Inspect tells by it which sample a call belongs to.
+        # Inspect recognises by it which sample a call belongs to.
         self._context = copy_context()
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises ProviderError for any error of Inspect, which does its own
         retries."""
         messages = with_system_text(request.messages, schema_in_words(request))
-        future: Future[ModelOutput] = Future()
-
-        def start() -> None:
-            asking = asyncio.ensure_future(self._generate(messages, request))
-            asking.add_done_callback(lambda done: _settle(done, future))
-
-        self._loop.call_soon_threadsafe(start, context=self._context.copy())
+        # A context of its own for each call: two threads cannot enter the same one.
+        future = self._context.copy().run(
+            asyncio.run_coroutine_threadsafe, self._generate(messages, request), self._loop
+        )
         try:
             output = future.result()
+        except CancelledError as error:
+            raise ProviderError(f"{self.model}: RuntimeError: the sample was cancelled") from error
         except Exception as error:
             raise ProviderError(f"{self.model}: {type(error).__name__}: {error}") from error
         return _read_response(output, self.model)
@@ -107,15 +107,6 @@ class ModelAdapter:
         }
         written = [kinds[message.role](content=message.content) for message in messages]
         return await self._asked.generate(written, config=_configure(request))
-
-
-def _settle(done: asyncio.Future[ModelOutput], future: Future[ModelOutput]) -> None:
-    if done.cancelled():
-        future.set_exception(RuntimeError("the sample was cancelled"))
-    elif (error := done.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(done.result())
 
 
 def _configure(request: LLMRequest) -> GenerateConfig:

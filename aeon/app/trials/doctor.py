@@ -91,6 +91,7 @@ def find_apis(shared: Process) -> dict[str, dict[str, bool | None]]:
 def _ask(
     shared: Process, endpoint: EndpointAdapter, check: RoleCheck, parameters: Parameters
 ) -> bool:
+    # Each endpoint alone and once: neither a retry nor a fallback may hide that it does not work.
     once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
     alone = stack.run_stack(
         Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once

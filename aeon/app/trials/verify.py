@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from aeon.app import process, rehearsal
 from aeon.app.attendance import Attendance
 from aeon.app.job import resolve_job
+from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.app.run import Run
 from aeon.config.settings import InteractionSettings, Settings
@@ -74,8 +75,8 @@ TASKS = (
         _has_a_short_list,
     ),
     Task(
-        'Answer with one JSON object that gives the capital of each country, {"France": ..., "Japan": ...}, and '
-        "nothing else.",
+        "Answer with one JSON object that gives the capital of each country, "
+        '{"France": ..., "Japan": ...}, and nothing else.',
         _is_the_json,
     ),
     Task(
@@ -128,40 +129,40 @@ class Verified:
         return self.in_order and self.result.termination_reason != "failed"
 
 
-def run_tasks(
-    settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[Task] = TASKS
-) -> Iterator[Verified]:
+def run_tasks(settings: Mapping[Mode, Settings], environ: Mapping[str, str]) -> Iterator[Verified]:
     """Yield every task run in every mode, each run made when it is requested. All runs share
     `limits.max_cost`: no run is made after it is reached, or after one whose cost is unknown.
     Raises ConfigError."""
     spent = 0.0
     made = process.build_process(resolve_job(settings[MODES[0]], environ), environ)
-    with ExitStack() as leaving:
-        leaving.callback(process.close_process, made)
+    try:
         # Nobody is asked, and no question is deferred.
         of_all = {"provider": made.settings.provider, "interaction": InteractionSettings()}
-        of_mode = {mode: settings[mode].model_copy(update=of_all) for mode in MODES}
-        processes = {mode: made.with_settings(of_mode[mode]) for mode in MODES}
+        processes = {
+            mode: made.with_settings(settings[mode].model_copy(update=of_all)) for mode in MODES
+        }
         for shared in processes.values():
             rehearsal.check(shared)
-        for task in tasks:
-            for mode in MODES:
-                shared = processes[mode]
-                if (most := shared.settings.limits.max_cost) is not None:
-                    if spent >= most:
-                        return
-                    limits = shared.settings.limits.model_copy(update={"max_cost": most - spent})
-                    limited = shared.settings.model_copy(update={"limits": limits})
-                    shared = shared.with_settings(limited)
-                events: list[Recorded] = []
-                result = Run(shared, Work(task.text, {})).to_end(
-                    Attendance(observers=[events.append])
-                )
-                cost = result.usage.total.cost
-                spent += (
-                    math.inf if cost is None else cost
-                )  # an unknown cost may be the whole budget
-                yield _read_run(task, mode, events, result)
+        for task, mode in product(TASKS, MODES):
+            shared = processes[mode]
+            most = shared.settings.limits.max_cost
+            if most is not None:
+                if spent >= most:
+                    return
+                shared = _lower_cost(shared, most - spent)
+            events: list[Recorded] = []
+            result = Run(shared, Work(task.text, {})).to_end(Attendance(observers=[events.append]))
+            cost = result.usage.total.cost
+            # An unknown cost may be the whole budget.
+            spent += math.inf if cost is None else cost
+            yield _read_run(task, mode, events, result)
+    finally:
+        process.close_process(made)
+
+
+def _lower_cost(shared: Process, most: float) -> Process:
+    limits = shared.settings.limits.model_copy(update={"max_cost": most})
+    return shared.with_settings(shared.settings.model_copy(update={"limits": limits}))
 
 
 def _read_run(task: Task, mode: Mode, events: Sequence[Recorded], result: RunResult) -> Verified:

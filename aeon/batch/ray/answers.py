@@ -64,11 +64,11 @@ class Answers:
         False when the row is meanwhile run elsewhere."""
         if attempt < self._attempts.get(name, 0):
             return False
-        values = (
-            [(name, key, entry)]
-            if origin is None
-            else [(name, _ORIGIN, _seal_here(origin)), (name, key, entry)]
-        )
+        values = [(name, key, entry)]
+        if origin is not None:
+            # The node on which the run began has another key than the batch's node.
+            sealed = seal_again(origin.encode()).decode()
+            values.insert(0, (name, _ORIGIN, sealed))
         self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", values)
         return True
 
@@ -119,23 +119,15 @@ class Answers:
                 store.put(answer)
 
 
-def _seal_here(origin: str) -> str:
-    # The node on which the run began has another key than the batch's node.
-    return seal_again(origin.encode()).decode()
-
-
 def write_entry(entry: Entry) -> str:
     """Return an answer as text, without its request, which its digests suffice to find."""
     request = entry.request
-    values = {
-        "key": request.key,
-        "content": request.content,
-        "kind": request.kind,
-        "time": entry.time,
-    }
     return json.dumps(
         {
-            **values,
+            "key": request.key,
+            "content": request.content,
+            "kind": request.kind,
+            "time": entry.time,
             "path": request.path.model_dump(mode="json"),
             "answer": entry.answer,
             "usable": entry.usable,
@@ -146,6 +138,7 @@ def write_entry(entry: Entry) -> str:
 def _read(text: str) -> Entry:
     values: JsonObject = json.loads(text)
     request = StoreRequest(kind=values["kind"], path=values["path"], body={})
+    # The digests of a body that was not sent: these properties are cached.
     request.__dict__.update(key=values["key"], content=values["content"])
     return Entry(
         request=request,

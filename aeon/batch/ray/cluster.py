@@ -17,14 +17,13 @@ from aeon.batch.ray.connect import connect
 from aeon.batch.ray.limits import Limits
 from aeon.batch.ray.nodes import Member, Nodes, start_actor
 from aeon.batch.ray.worker import BatchJob, hash_files
-from aeon.batch.results import problem_line
 from aeon.batch.run import AttendRow, Ended, RowRunner
 from aeon.batch.runner import GroupControl
 from aeon.config.settings import BatchSettings
 from aeon.config.state import state_folder
 from aeon.domain.errors import AeonError, Unexpected
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2  # how soon a stop and a lost node are noticed
 _MOST_ATTEMPTS = 16
 _Task = tuple[Row, int]  # a row, and how often its actor has died
 
@@ -39,11 +38,13 @@ class Cluster:
         self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
         self._again = deque[_Task]()
         self._has_more = True
-        job_of = runner.of, runner.configuration, settings, Path.cwd()
         job = BatchJob(
-            runner.composition,
-            dict(runner.aeon.hashes),
-            *job_of,
+            composition=runner.composition,
+            hashes=dict(runner.aeon.hashes),
+            of=runner.of,
+            configuration=runner.configuration,
+            settings=settings,
+            working_directory=Path.cwd(),
             opened_with=runner.opened_with,
             file_digests=hash_files(runner.aeon),
         )
@@ -67,31 +68,41 @@ class Cluster:
     ) -> Generator[Ended, None, None]:
         """See `Backend`."""
         under_way = 0
-        is_told = False
+        is_stopping = False
         self._has_more = True
         while True:
-            if control.stop_requested and not is_told:
-                is_told = True
+            if control.stop_requested and not is_stopping:
+                is_stopping = True
                 self._nodes.stop()
-            under_way += 0 if is_told else self._submit(rows)
-            if not under_way and (is_told or not (self._has_more or self._again)):
+            under_way += 0 if is_stopping else self._submit(rows)
+            if not under_way and (is_stopping or not self._has_rows_left):
                 return
             self._nodes.look()
             try:
                 task, member, outcome = self._ended.get(timeout=_POLL_SECONDS)
             except Empty:
                 continue
-            under_way = under_way - 1
-            member.free = member.free + 1
-            try:
-                ended = outcome.result()
-            except self._ray.exceptions.RayError as error:
-                ended = self._try_again(task, member, error)
-            else:
-                if ended is None and not control.stop_requested:
-                    self._stop(control)
+            under_way -= 1
+            member.free += 1
+            ended = self._read_end(task, member, outcome, control)
             if ended is not None:
                 yield ended
+
+    @property
+    def _has_rows_left(self) -> bool:
+        return self._has_more or bool(self._again)
+
+    def _read_end(
+        self, task: _Task, member: Member, outcome: Future[Ended | None], control: GroupControl
+    ) -> Ended | None:
+        """Return the end of a row; None for one that was asked to stop, or is run again."""
+        try:
+            ended = outcome.result()
+        except self._ray.exceptions.RayError as error:
+            return self._try_again(task, member, error)
+        if ended is None and not control.stop_requested:
+            self._stop(control)
+        return ended
 
     def _stop(self, control: GroupControl) -> None:
         """Stop all rows, because a worker has stopped."""
@@ -140,9 +151,7 @@ class Cluster:
             message = (
                 f"{attempt} times its process or its node died: {str(error).partition(chr(10))[0]}"
             )
-            return Ended(
-                problem_line(row, self._runner.of, self._runner.configuration, "failed", message)
-            )
+            return self._runner.end_without_result(row, "failed", message)
         self._of_actor(self._answers.begin_again, row.key, attempt)
         self._again.append((row, attempt))
         return None

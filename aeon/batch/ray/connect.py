@@ -22,6 +22,7 @@ _HINT = (
 _ALONE: JsonObject = {
     "include_dashboard": False,
     "object_store_memory": 100_000_000,  # bytes; rows and lines are small
+    # Ray runs what it is sent, by whomever.
     "_node_ip_address": "127.0.0.1",
 }
 
@@ -29,6 +30,7 @@ _ALONE: JsonObject = {
 def connect(address: str | None) -> Any:
     """Connect to the cluster at HOST:PORT (`auto` for the one on this machine), or start one on
     this machine alone. Returns the module of Ray. Raises ConfigError."""
+    # Ray would else report its use to its makers.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -42,7 +44,7 @@ def connect(address: str | None) -> Any:
         ray.init(
             address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **given
         )
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # Ray exits where it cannot connect
         raise _no_ray(address, str(error).strip().partition("\n")[0]) from None
     return ray
 

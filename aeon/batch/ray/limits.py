@@ -49,6 +49,7 @@ class Limits:
                 at_once = _CALLS_AT_ONCE if name == "max_llm_calls" else _SHARE_OF_COST * most
                 by_worker[worker] += max(0, min(at_once, most - sum(by_worker.values())))
         lent: JsonObject = {name: self._spent[name].get(worker) for name in spent}
+        # Not validated: a share may be 0, which no configured limit is.
         return LimitSettings.model_construct(**lent)
 
     def end(self, reached: str = "") -> str:

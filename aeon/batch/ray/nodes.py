@@ -95,7 +95,7 @@ class Nodes:
     def close(self) -> None:
         """Remove the files on the nodes, and the actors."""
         closing = [member.actor.close.remote() for member in self._members if not member.opening]
-        self._ray.wait(closing, num_returns=len(closing), timeout=5.0) if closing else None
+        self._ray.wait(closing, num_returns=len(closing), timeout=5.0)
         for member in tuple(self._members):
             self.remove(member)
 

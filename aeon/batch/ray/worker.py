@@ -122,8 +122,9 @@ class Worker:
         # A node reads the files of the inputs itself.
         if hash_files(opened) != job.file_digests:
             return "it does not have the same input_files as the node of the batch"
-        mine = self._running, self._endpoints
-        self._runner = RowRunner(opened, job.composition, job.of, job.configuration, *mine)
+        self._runner = RowRunner(
+            opened, job.composition, job.of, job.configuration, self._running, self._endpoints
+        )
         return ""
 
     def _run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:

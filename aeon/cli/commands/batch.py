@@ -25,13 +25,11 @@ from aeon.batch.run import Backend, RowRunner, ThreadBackend, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
 from aeon.batch.summary import Line, is_final
 from aeon.cli.commands.batch_progress import run_attended, show_rows
-from aeon.cli.job.arguments import read_composition, refuse_keys
-from aeon.cli.job.prepare import keep_private
+from aeon.cli.job.prepare import read_settings
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.compose.literal import Composition
-from aeon.config.load import compose_settings
 from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
@@ -51,11 +49,7 @@ class GivenRows:
 def batch(words: Namespace) -> int:
     """Run a dataset. 0 when every row converged or is complete, 1 when one failed or cannot be run,
     3 when one did not converge, 130 when interrupted. Raises ConfigError before any paid call."""
-    refuse_keys(words.overrides, "sweep", "a sweep (-m)")
-    refuse_keys(words.overrides, "arms", "`aeon eval`")
-    composition = read_composition(words)
-    settings = compose_settings(composition)
-    keep_private(settings)
+    composition, settings = read_settings(words, "sweep", "arms")
     if settings.answer.baseline:
         raise ConfigError(
             "answer.baseline=true is for runs and multiruns: no row of a batch reports a baseline",
@@ -82,9 +76,9 @@ def batch(words: Namespace) -> int:
             runner = open_runner(aeon, composition, dataset, endpoints, place)
             batch_settings = aeon.settings.batch
             with closing(open_batch(given, runner, dataset, control, batch_settings)) as running:
-                calls = lambda: endpoints.meter.spent.calls  # noqa: E731
                 forecast = forecast_rows(aeon, dataset, running.count())
-                status = run_attended(running, aeon.settings, forecast, calls)
+                status = run_attended(running, aeon.settings, forecast, endpoints)
+    # Rows that are run again need it, or they would pay again for a batch of the provider.
     if status in (DONE, NOT_CONVERGED) and not control.stop_requested:
         remove_journal(place)
     return status
@@ -175,10 +169,9 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
 
         return Cluster(runner, settings)
     if (folder := runner.running.folder).with_suffix(".answers").exists():
-        from aeon.batch.ray.answers import (
-            Answers,
-        )  # what a cluster has left is put where this goes on from
+        from aeon.batch.ray.answers import Answers
 
+        # What a cluster left behind is moved to where rows of this machine resume from.
         answers = Answers(folder, runner.aeon.settings.store.own_backend)
         answers.open()
         answers.close()
@@ -186,7 +179,7 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """The numbers i and n of `shard=i/n`. Raises ConfigError."""
+    """Return the numbers i and n of `shard=i/n`. Raises ConfigError."""
     first, _, every = text.partition("/")
     if not (first.isdecimal() and every.isdecimal() and 1 <= int(first) <= int(every)):
         raise ConfigError(f"shard={text}: must be i/n with i from 1 to n, as in shard=1/4")
@@ -202,7 +195,7 @@ def _check_shard(shard: tuple[int, int], results: Results) -> None:
 
 
 def _results_file(text: str) -> Path | None:
-    """The file of the results; None for standard output."""
+    """Return the file of the results; None for standard output. Raises ConfigError."""
     if text == "-":
         return None
     out = Path(text).expanduser()

@@ -13,6 +13,7 @@ from pathlib import Path
 from aeon.app.attendance import Attendance
 from aeon.batch.batch import Batch
 from aeon.batch.dataset import Row
+from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.results import ReaderGone
 from aeon.batch.runner import GroupControl
@@ -27,7 +28,14 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreFailed
 from aeon.domain.history import GOOD_ENDS
 from aeon.kernel.control import RunControl
-from aeon.report.words import command_of, count_noun, format_clock, one_line, relative_to_here
+from aeon.report.words import (
+    answer_command,
+    command_of,
+    count_noun,
+    format_clock,
+    one_line,
+    relative_to_here,
+)
 
 _SECONDS_BETWEEN = 10.0
 _MOST_PROBLEMS = 20
@@ -38,12 +46,12 @@ def run_attended(
     running: Batch,
     settings: Settings,
     forecast: Forecast,
-    calls: Callable[[], int],
+    endpoints: SharedEndpoints,
     show_end: Callable[[Summary, Path | None], None] | None = None,
 ) -> int:
     """Run a batch to its end, with or without a person at the terminal, and return the exit status.
 
-    `calls` returns the number of calls made. However the batch ends, `show_end` gets its summary.
+    `endpoints` count the calls made. However the batch ends, `show_end` gets its summary.
     Raises ConfigError when it would cost more than may be spent without asking, and nobody can be
     asked.
     """
@@ -55,7 +63,7 @@ def run_attended(
         say(f"{count_noun(summary.count, 'row')} done before.")
     if forecast.rows:
         say(forecast.words)
-    shown = _Progress(running, settings, forecast, calls)
+    shown = _Progress(running, settings, forecast, endpoints)
     running.attend = shown.attend_row
     try:
         with shown.group.attend(lambda: "Ended at once.") as shown.display:
@@ -63,6 +71,7 @@ def run_attended(
     except ReaderGone:
         return FAILED
     except (ArtefactError, StoreFailed) as error:
+        # Mostly a full disk: the hint of a single run would name its folder.
         error.hint = error.hint if out is None else "Free space; then repeat the command to resume."
         show_end(summary, out)
         raise
@@ -77,7 +86,7 @@ def run_attended(
 def _say_what_waits(summary: Summary, out: Path) -> None:
     say(f"{count_noun(summary.ends[ROW_WAITS], 'row')} waiting for a person. To answer:")
     for folder in summary.waiting:
-        say(f"  {command_of(('answer', str(relative_to_here(Path(folder).absolute()))))}")
+        say(f"  {answer_command(Path(folder).absolute())}")
     if summary.ends[ROW_WAITS] > len(summary.waiting):
         running = out.with_name(f"{out.name}.running").absolute()
         say(f"All of them: {command_of(('runs', str(relative_to_here(running))))}")
@@ -143,21 +152,21 @@ def _is_affordable(
     """Check whether the forecast cost is allowed, or a person allows it; else stop the batch."""
     if cost is not None and cost <= most:
         return True
-    told = (
-        f"the batch will cost {about} {cost or 0:.4f}: more than batch.confirm_above_cost={most:g}"
-    )
     if cost is None:
-        told = (
+        problem = (
             "without prices the cost of the batch is unknown; "
             "provider.prices={MODEL: {input: 0.25, output: 2}} gives one"
         )
+    else:
+        limit = f"batch.confirm_above_cost={most:g}"
+        problem = f"the batch will cost {about} {cost:.4f}: more than {limit}"
     if not at_terminal():
         hint = (
             "Run it at a terminal to be asked, or raise batch.confirm_above_cost; null never asks."
         )
-        raise ConfigError(told, hint=hint)
+        raise ConfigError(problem, hint=hint)
     with suppress(StopRequested), display.pause():
-        if confirm(f"{told[0].upper()}{told[1:]}. Go on?", lambda: control.stop_requested):
+        if confirm(f"{problem[0].upper()}{problem[1:]}. Go on?", lambda: control.stop_requested):
             return True
     control.request_stop()
     return False
@@ -180,13 +189,14 @@ class _Progress:
     display: Display
 
     def __init__(
-        self, running: Batch, settings: Settings, forecast: Forecast, calls: Callable[[], int]
+        self, running: Batch, settings: Settings, forecast: Forecast, endpoints: SharedEndpoints
     ) -> None:
         summary = running.results.summary
         self._running = running
         self._settings = settings
-        self._calls = calls
-        self._problems = self._ran = 0
+        self._meter = endpoints.meter
+        self._problems = 0
+        self._ran = 0
         self._total = summary.count + forecast.rows
         self._began = time.monotonic()
         self._shown = -inf
@@ -238,10 +248,11 @@ class _Progress:
         text = f"{summary.count:,}/{self._total:,} rows"
         left = self.left
         ran = self._ran
-        if (settings := self._running.settings).backend == "local":  # on a cluster only nodes know
-            text += (
-                f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"
-            )
+        settings = self._running.settings
+        # On a cluster only the nodes know.
+        if settings.backend == "local":
+            calls = count_noun(self._meter.spent.calls, "call")
+            text += f", {min(settings.parallel, left)} under way, {calls}"
         if ran:
             cost = "" if summary.cost is None else f", cost {summary.cost:.4f}"
             clock = format_clock(timedelta(seconds=seconds / ran * left))
@@ -253,12 +264,7 @@ class _Progress:
     def _tell_problem(self, line: Line) -> None:
         self._problems += 1
         if self._problems <= _MOST_PROBLEMS:
-            self.group.view.say(
-                one_line(
-                    f"row {line['row']} ({line['id']}), "
-                    f"{line['ended']}: {line['error']['message']}",
-                    400,
-                )
-            )
+            problem = f"{line['ended']}: {line['error']['message']}"
+            self.group.view.say(one_line(f"row {line['row']} ({line['id']}), {problem}", 400))
         elif self._problems == _MOST_PROBLEMS + 1:
             self.group.view.say("More rows failed; the results say why.")

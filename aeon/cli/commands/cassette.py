@@ -16,7 +16,7 @@ from aeon.cli.terminal.status import BELOW, DONE
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.width import fit_rows
 from aeon.config import origin as origins
-from aeon.config.compose.literal import Composition
+from aeon.config.compose.literal import CONFIG_NAME
 from aeon.config.compose.recorded import leaves, remove
 from aeon.config.environment import environment
 from aeon.config.marks import take_from_others
@@ -55,6 +55,7 @@ def export(given: Namespace) -> int:
     that cannot be written."""
     run: Path = given.run
     out: Path = given.out
+    # Before the answers are read: that may take long.
     _require_free_name(out, force=given.force)
     with closing(_open_recording(run)) as source:
         earlier = source.cassette if isinstance(source, CassetteSource) else None
@@ -104,11 +105,14 @@ def _find_files(run: Path, origin: JsonMapping, earlier: Cassette | None) -> lis
     recorded = (origin.get("input_files") or {}).values()
     packed = earlier.files if earlier else {}
     described = map(origins.RecordedFile.model_validate, recorded)
-    return [find_stored(run, file, packed=packed.get(file.sha256, "")) for file in described]
+    return [
+        find_stored(run, file.as_input(), packed=packed.get(file.sha256, "")) for file in described
+    ]
 
 
 def _write_export(made: Cassette, out: Path, files: Sequence[InputFile]) -> None:
     """Write a cassette, and next to it the files that it does not contain. Raises StoreFailed."""
+    # The files come first: a cassette without them could not be replayed.
     if not made.files:
         try:
             store_files(out, files)
@@ -121,8 +125,8 @@ def _write_export(made: Cassette, out: Path, files: Sequence[InputFile]) -> None
 def _warn_of_files(files: Sequence[InputFile], out: Path) -> None:
     for file in files:
         warn(
-            f"{out}: the file of the input {one_line(file.name)} is included unchanged: nothing was "
-            "searched for or replaced in it."
+            f"{out}: the file of the input {one_line(file.name)} is included unchanged: "
+            "nothing was searched for or replaced in it."
         )
 
 
@@ -147,6 +151,7 @@ def check_replays(given: Namespace) -> int:
         try:
             one = check_recording(path, given.overrides)
         except StoreFailed as error:
+            # Reported at the end: the others are checked first.
             unreadable.append(error.message)
             continue
         checked.append(one)
@@ -232,11 +237,12 @@ def _make_portable(origin: JsonMapping, scrubber: Scrubber) -> JsonObject:
     if not origin:
         return {}
     settings, held = take_from_others(origin["settings"], read_usual())
+    # Whoever replays it gives these again; a placeholder would be taken for a value.
     secret = [key for key, value in leaves(settings) if scrubber.has_secret(json.dumps(value))]
     for key in secret:
         remove(settings, key)
     missing = dict.fromkeys([*origin["missing"], *held, *map(".".join, secret)])
-    apart = {"overrides": None, "config_dir": None, "config_name": Composition().config_name}
+    apart = {"overrides": None, "config_dir": None, "config_name": CONFIG_NAME}
     return {**origin, **apart, "settings": settings, "missing": list(missing)}
 
 

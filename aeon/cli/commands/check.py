@@ -39,6 +39,7 @@ def check(given: Namespace) -> int:
     configuration."""
     paths = _take_files(given)
     settings = compose_settings(read_composition(given))
+    # Once their tools are listed, servers need not run: nothing is called.
     with closing(build(settings.tools, environment(settings), report=say)) as registry:
         tools = build_run_registry(registry, InMemory(), settings=settings.tools)
     is_ascii = given.ascii or not is_utf(getattr(stdout(), "encoding", None) or "ascii")

@@ -3,7 +3,6 @@ run against one direct call."""
 
 from __future__ import annotations
 
-import webbrowser
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from aeon.app.baseline import require_answer
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.job.attendance import attend_run
 from aeon.cli.job.prepare import prepare_job
+from aeon.cli.terminal.output import open_page
 from aeon.cli.terminal.side_by_side import draw_comparison
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED
 from aeon.cli.terminal.streams import put, say, warn
@@ -51,8 +51,8 @@ def compare(given: Namespace) -> int:
     folder = given.out or (paths[0] if len(paths) == 1 else Path())
     page = write_comparison(comparison, folder, divergence)
     say(str(relative_to_here(page)))
-    if given.open and not webbrowser.open(page.absolute().as_uri()):
-        say(f"No browser was found. Open it yourself: {page.absolute().as_uri()}")
+    if given.open:
+        open_page(page)
     return DONE
 
 

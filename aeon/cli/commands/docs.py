@@ -174,6 +174,7 @@ def _read_sections() -> Iterator[_Section]:
         is_code = False
         lines: list[str] = []
         for line in path.read_text(encoding="utf-8").splitlines():
+            # In code, a line that begins with # is a comment.
             is_code ^= line.startswith("```")
             begins = None if is_code else _HEADING.fullmatch(line)
             if begins is None:

@@ -47,14 +47,7 @@ def init(given: Namespace) -> int:
         raise ConfigError(
             f"{existing}: already there, nothing was copied", hint="Choose an empty folder."
         )
-    try:
-        for target, content in contents.items():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-    except OSError as error:
-        raise ConfigError(
-            f"{error.filename or directory}: cannot be written: {error.strerror or error}"
-        ) from None
+    _write_files(contents, directory)
     _trust_own(directory, contents)
     flags = [
         f"{flag}{shlex.quote(str(directory / part))}"
@@ -74,8 +67,19 @@ def init(given: Namespace) -> int:
     return DONE
 
 
+def _write_files(contents: Mapping[Path, bytes], directory: Path) -> None:
+    try:
+        for target, content in contents.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename or directory}: cannot be written: {error.strerror or error}"
+        ) from None
+
+
 def _write_project(parts: Collection[str]) -> str:
-    """A project file that uses these folders; the lines of the others are comments."""
+    """Return a project file that uses these folders; the lines of the others are comments."""
     text = (TEXTS / "project.yaml").read_text(encoding="utf-8")
     for part, (_, line) in PARTS.items():
         if part not in parts:

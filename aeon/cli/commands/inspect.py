@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 import os
-import webbrowser
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from aeon.cli.terminal.output import open_page
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.streams import put, warn
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.files.jsonl import read_lines
 from aeon.files.secret_forms import find_masked_names, mask_variables
@@ -32,19 +32,24 @@ from aeon.report.words import escape_controls, one_line, relative_to_here
 
 _MOST_ROUNDS = 100
 _FACTS = {
-    *(
-        "run_id",
-        "task",
-        "synthetic",
-        "converged",
-        "termination_reason",
-        "error",
-        "scores",
-        "assessed_pass",
-        "checks",
-    ),
-    *("bought", "open_issues", "baseline"),
-    *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
+    "run_id",
+    "task",
+    "synthetic",
+    "converged",
+    "termination_reason",
+    "error",
+    "scores",
+    "assessed_pass",
+    "checks",
+    "bought",
+    "open_issues",
+    "baseline",
+    "reason_codes",
+    "explanation",
+    "passes",
+    "ttl",
+    "usage",
+    "timings",
 }
 """The fields of a result about its end and its cost."""
 
@@ -64,8 +69,8 @@ def inspect(given: Namespace) -> int:
     except ArtefactError as error:
         raise ConfigError(error.message, hint=error.hint) from error
     put(str(relative_to_here(path.absolute())))
-    if given.open and not webbrowser.open(path.absolute().as_uri()):
-        say(f"No browser was found. Open it yourself: {path.absolute().as_uri()}")
+    if given.open:
+        open_page(path)
     return DONE
 
 
@@ -115,7 +120,7 @@ def _describe(record: Record, *, as_json: bool) -> str:
 
 
 def _describe_rounds(record: Record, items: Sequence[Item]) -> Iterator[str]:
-    """A line for each round in which a step called tools."""
+    """Yield a line for each round in which a step called tools."""
     timed = not is_replay(record.result)
     lines = [
         f"step {one_line(step_id)}, pass {view.number}, {one.describe(timed=timed)}"

@@ -31,7 +31,14 @@ from aeon.files.resources import resource_root
 from aeon.files.text import IN_RUN, unwritable_error
 from aeon.observability.artefacts import replace_file
 from aeon.plan.workflow.write import workflow_text
-from aeon.report.words import command_of, count_noun, is_utf, one_line, relative_to_here
+from aeon.report.words import (
+    answer_command,
+    command_of,
+    count_noun,
+    is_utf,
+    one_line,
+    relative_to_here,
+)
 
 PLAN = "plan.yaml"
 """The file in the run's directory."""
@@ -105,6 +112,7 @@ def plan(given: Namespace) -> int:
             "plan_file is a plan already", hint="`aeon check` reports whether it can be used."
         )
     out = _find_target(given.out)
+    # Last: a mistake above leaves no directory behind.
     directory = claim_run_directory(whole, run)
     request = _make_request(aeon.settings, directory, out, given.words)
     try:
@@ -138,7 +146,7 @@ def _say_what_waits(questions: Sequence[OpenQuestion], directory: Path) -> None:
     say("Waiting for a person:")
     for question in questions:
         say(f"  {question.id}: {one_line(question.text, 300)}")
-    say(f"To answer: {command_of(('answer', str(relative_to_here(directory))))}")
+    say(f"To answer: {answer_command(directory)}")
 
 
 def _make_request(

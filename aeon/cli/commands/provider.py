@@ -47,6 +47,7 @@ def doctor(given: Namespace) -> int:
         warn(*shared.warnings)
         put("\n" + _CHECK.format("role", "works", "seconds", "tokens", "model"))
         checks = []
+        # Printed one by one: a slow server may take a minute for each.
         for check in examination.check_roles(shared):
             checks.append(check)
             put(_describe_check(check))
@@ -99,7 +100,8 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
     if isinstance(provider, EndpointSettings):
         # A key is sent even if it is not needed.
         is_sent = bool(environ.get(provider.api_key_env, "").strip())
-        text += f"\nKey: {f'in {provider.api_key_env}' if is_sent or provider.needs_key(environ) else 'none needed'}"
+        has_key = is_sent or provider.needs_key(environ)
+        text += f"\nKey: {f'in {provider.api_key_env}' if has_key else 'none needed'}"
     return text
 
 
@@ -120,7 +122,10 @@ def verify(given: Namespace) -> int:
     done: list[Verified] = []
     for run in run_tasks(settings, environment(settings[MODES[0]])):
         if not done:
-            _put_heads(is_simulated=run.result.synthetic)
+            if run.result.synthetic:
+                problem = "no model is called; every figure and every outcome below is made up."
+                say(f"SIMULATED: {problem}")
+            put(fit_rows(_RUN.format(*_HEADS), 12))
         if run.mode == MODES[0]:
             put(fit_rows(run.task, 4))
         put(_describe_run(run))
@@ -141,13 +146,6 @@ def _find_status(done: Sequence[Verified]) -> int:
         return FAILED
     is_wrong = any(run.is_right is False for run in done)
     return NOT_CONVERGED if is_wrong or len(done) < len(TASKS) * len(MODES) else DONE
-
-
-def _put_heads(*, is_simulated: bool) -> None:
-    if is_simulated:
-        problem = "no model is called; every figure and every outcome below is made up."
-        say(f"SIMULATED: {problem}")
-    put(fit_rows(_RUN.format(*_HEADS), 12))
 
 
 def _describe_run(run: Verified) -> str:

@@ -16,10 +16,7 @@ def run(given: Namespace) -> int:
     configuration, before any model is called and before any directory is made."""
     put_off_collection()
     of = read_composition(given, several=True)
-    refuse_keys(given.overrides, "batch", "`aeon batch`")
-    refuse_keys(given.overrides, "arms", "`aeon eval`")
-    refuse_keys(given.overrides, "mcp", "`aeon mcp`")
-    refuse_keys(given.overrides, "serve", "`aeon serve`")
+    refuse_keys(given.overrides, "batch", "arms", "mcp", "serve")
     if any(key_of(text) == "sweep.resume" for text in of.overrides):
         from aeon.cli.job.sweep_resume import compose_again
 

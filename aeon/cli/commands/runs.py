@@ -20,12 +20,19 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import ConfigError
 from aeon.report.runs import Listed, find_runs, remove_run
 from aeon.report.runs_selection import Selection
-from aeon.report.words import command_of, count_noun, one_line, relative_to_here, round_down
+from aeon.report.words import (
+    answer_command,
+    command_of,
+    count_noun,
+    one_line,
+    relative_to_here,
+    round_down,
+)
 
 _MOST = 20
 _LEAST_OF_TASK = 20
 _MOST_LISTED = 50
-_MOST_DAYS = 100_000
+_MOST_DAYS = 100_000  # many more would leave the range of dates
 _SCORES = f"Scores: {', '.join(SCORE_CODES)}."
 
 
@@ -92,7 +99,7 @@ def _describe(run: Listed) -> Iterator[str]:
     yield from _add_task(facts, one_line(run.task), terminal_width())
     if run.is_resumable and run.waits_for:
         waits = f"Waits for {count_noun(run.waits_for, 'answer')}"
-        yield f"  {waits}: {command_of(('answer', str(relative_to_here(run.directory))))}"
+        yield f"  {waits}: {answer_command(run.directory)}"
     elif run.is_resumable:
         yield f"  To resume: {command_of((f'resume={relative_to_here(run.directory)}',))}"
 
@@ -147,6 +154,7 @@ def _find_removable(found: Sequence[Listed], keep: int, days: int) -> list[Liste
     """List the runs beyond the newest `keep`, older than `days`, that no program writes to and that
     no stopped run depends on."""
     before = datetime.now(UTC) - timedelta(days=days)
+    # `found` has the newest first.
     old = [run for run in found[keep:] if run.started <= before and not run.may_go_on]
     needed = _find_needed(run for run in found if run not in old)
     return [run for run in old if run.directory not in needed]

@@ -39,10 +39,11 @@ def trust(given: Namespace) -> int:
         return DONE
     content = read_content(folder)
     put("\n".join(show_content(content)))
-    if is_trusted(content) and content.digest not in read_given_hashes():
-        put("\nYou trust its present content.")
-        return DONE
+    # A hash in the environment is the answer that is remembered below.
     if content.digest not in read_given_hashes():
+        if is_trusted(content):
+            put("\nYou trust its present content.")
+            return DONE
         if not at_terminal():
             raise ConfigError(
                 f"{content.named}: there is no terminal to ask whether you trust it",

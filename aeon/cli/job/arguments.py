@@ -17,8 +17,7 @@ from aeon.cli.terminal.streams import put, say
 from aeon.config import project_file, recording
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
-from aeon.config.compose.hydra_private import CONFIG_NAME
-from aeon.config.compose.literal import Composition, key_of, quote_override
+from aeon.config.compose.literal import CONFIG_NAME, Composition, key_of, quote_override
 from aeon.config.compose.problems import list_known_paths
 from aeon.config.own_runs import UNATTENDED, UntrustedRun, read_trust
 from aeon.config.trusted_folders import UntrustedFolder, read_trusted_project, remember
@@ -46,7 +45,7 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
         recording.composition,
         Composition(overrides=tuple(overrides), config_dir=own, config_name=config_name),
     )
-    if any((given.hydra_help, given.cfg, given.info, given.experimental_rerun)):
+    if any((given.hydra_help, given.cfg, given.info)):
         _show(given, composed)
         sys.exit(DONE)
     mode = ["hydra.mode=MULTIRUN"] if given.multirun else []
@@ -73,6 +72,16 @@ def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
     )
 
 
+_READERS = {
+    "arms": "`aeon eval`",
+    "batch": "`aeon batch`",
+    "mcp": "`aeon mcp`",
+    "serve": "`aeon serve`",
+    "sweep": "a sweep (-m)",
+}
+"""The groups that only some commands read, each with its reader."""
+
+
 def compose_trusted(
     compose: Callable[[Composition], Composition], given: Composition, answer: str = ""
 ) -> Composition:
@@ -90,19 +99,18 @@ def compose_trusted(
         )
 
 
-def refuse_keys(overrides: Sequence[str], group: str, reader: str) -> None:
-    """Raise ConfigError for a key of a group that this command does not read."""
-    for key in (key for key in map(key_of, overrides) if key.startswith(f"{group}.")):
+def refuse_keys(overrides: Sequence[str], *groups: str) -> None:
+    """Raise ConfigError for a key of these groups, which this command does not read."""
+    for key in map(key_of, overrides):
+        group, _, name = key.partition(".")
+        if not name or group not in groups:
+            continue
         from aeon.config.settings import Settings  # slow to load
 
-        ways = [
-            f"{other}.{key.partition('.')[2]}"
-            for other in ("limits", "batch", "sweep")
-            if other != group
-        ]
+        ways = [f"{other}.{name}" for other in ("limits", "batch", "sweep") if other != group]
         meant = " or ".join(way for way in ways if way in list_known_paths(Settings))
         hint = f"Did you mean {meant}?" if meant else "Leave it out."
-        raise ConfigError(f"only {reader} reads {key}", hint=hint)
+        raise ConfigError(f"only {_READERS[group]} reads {key}", hint=hint)
 
 
 def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:
@@ -114,6 +122,7 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
         return given, own
     project = _ask_for_project(found, given, own)
     say(project_file.describe_project(project))
+    # The typed ones come last: the last override of a key counts.
     return [*project_file.list_overrides(project, given), *given], own or project.config_dir
 
 
@@ -166,6 +175,7 @@ def _read_text(key: str, argument: str) -> str:
             say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
         return decode_utf8(sys.stdin.buffer.read(), "standard input")
     try:
+        # The bytes as they were typed: a message can name the first bad one.
         return decode_utf8(os.fsencode(argument), key)
     except UnicodeEncodeError:
-        return argument
+        return argument  # with a lone surrogate, which `quote_override` refuses

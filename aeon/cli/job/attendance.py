@@ -108,6 +108,7 @@ def attend_run(
             watcher = Watcher(display.watch, stream=settings.progress.stream)
             attendance = replace(attendance, watcher=watcher)
         attendance = replace(attendance, on_start=partial(_subscribe, display))
+        # `_subscribe` connects it to the run itself.
         if isinstance(display, Silence):
             attendance = replace(attendance, observers=[])
         with show_waits(display, _least_level(settings, display)):
@@ -140,6 +141,7 @@ def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
     propagates = waits.propagate
     waits.addHandler(handler)
     waits.setLevel(at_least)
+    # The handlers of the root logger would show each wait again.
     waits.propagate = False
     try:
         yield

@@ -39,6 +39,7 @@ def claim_sweep_directory(whole: Composed) -> Path:
 
     def mark(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        # Of two programs that start at once, one fails here.
         (directory / "multirun.yaml").touch(exist_ok=False)
 
     return _claim(whole, "hydra.sweep.dir", mark)

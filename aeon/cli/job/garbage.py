@@ -20,6 +20,7 @@ def put_off_collection() -> None:
 def resume_collection() -> None:
     """Collect garbage from now on, and on the first call exempt all present objects."""
     gc.set_threshold(_AFTERWARDS)
+    # Only once: what a run has under way would never be collected.
     if not gc.get_freeze_count():
         gc.freeze()
 

@@ -63,6 +63,7 @@ class GroupAttendance:
             stopping=lambda display: "" if display.live else self._describe_stop(),
             ended_at_once=ended_at_once,
             control=self._control,
+            # Each row has its own `interaction`; `attend_row` holds it to that.
             interaction="ask" if at_terminal() else "none",
         )
         with attending as (self._attendance, display), show_waits(display):

@@ -37,6 +37,7 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
     settings = aeon.settings
+    # Shown once the picture is gone, so that they stay on the screen.
     warnings: list[str] = []
     warn(*aeon.warnings)
     attending = attend_run(settings, directory, resume_command(directory), warn=warnings.append)

@@ -6,15 +6,30 @@ import os
 from typing import TYPE_CHECKING
 
 from aeon.app.job import resolve_job
+from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
 from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from aeon.app.aeon import Aeon
     from aeon.app.process import OpenEndpoints
     from aeon.app.run import Run
     from aeon.config.settings import Settings
+
+
+def read_settings(given: Namespace, *refused: str) -> tuple[Composition, Settings]:
+    """Return the composition and the settings of a command that carries out many runs, and that
+    does not read the keys of the `refused` groups. Raises ConfigError."""
+    from aeon.config.load import compose_settings
+
+    refuse_keys(given.overrides, *refused)
+    composition = read_composition(given)
+    settings = compose_settings(composition)
+    keep_private(settings)
+    return composition, settings
 
 
 def prepare_job(
@@ -28,6 +43,7 @@ def prepare_job(
     keep_private(settings)
     environ = environment(settings)
     job = resolve_job(settings, environ, composition, needs_task=True)
+    # The engine is slow to load, and the mistakes above do not need it.
     from aeon.app.aeon import Aeon
     from aeon.cli.terminal.questions import at_terminal
     from aeon.store.opening import check_own_store

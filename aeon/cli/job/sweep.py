@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence, Sized
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aeon.cli.job.directory import claim_sweep_directory
 from aeon.cli.job.job import run_job
@@ -40,7 +40,10 @@ from aeon.files.pinned import Pinned, list_pinned, pin
 from aeon.files.text import hold
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.compare.forms import COLUMNS_OF_JOBS, write_csv
-from aeon.report.words import command_of, count_noun, one_line, relative_to_here
+from aeon.report.words import answer_command, command_of, count_noun, one_line, relative_to_here
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 _EXCLUDED = "hydra.job.config.override_dirname.exclude_keys"
 _OF_ALL = ("sweep", "progress", "interaction", "execution")
@@ -53,10 +56,12 @@ def run_several(given: Composition, whole: Composed) -> int:
     last = {key_of(text): text for text in given.overrides}
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
     _refuse(given, settings.sweep, whole, constant)
+    # The directory of a job is named after the values in which the jobs differ.
     if _EXCLUDED not in last:
         excluded = f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"
         given = given.with_overrides((*given.overrides, excluded))
     planned = whole.list_jobs(given)
+    # Other launchers start processes, which inherit it.
     os.environ[JOB_DIGITS] = str(_count_digits(planned))
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
@@ -90,7 +95,7 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -
         if in_threads:
             start_threads(of, sweep.carry_out)
         else:
-            task = partial(sweep_job, list_pinned(), of.recorded, sweep.objective)
+            task = partial(sweep_job, list_pinned(), of.recorded, sweep.settings.sweep.objective)
             hydra_private.start_multirun(of, task)
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or compare_jobs(mark.parent).runs):
@@ -105,7 +110,7 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -
     ) as error:  # a sweeper cannot use the values of the jobs
         sweep.control.request_stop(f"the sweeper failed: {one_line(str(error), 300)}")
     finally:
-        sweep.close()
+        sweep.endpoints.close()
 
 
 def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
@@ -125,7 +130,7 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
         say(f"Stopped: {reason}.")
     for job in comparison.runs:
         if job.ended == "waiting" and job.directory is not None:
-            way = command_of(("answer", str(relative_to_here(job.directory))))
+            way = answer_command(job.directory)
             say(f"Job {job.name} waits for a person. To answer: {way}")
     if not is_done and (directory / "multirun.yaml").stat().st_size:
         go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
@@ -179,6 +184,7 @@ def _check(
 ) -> Iterator[tuple[Composed, Settings]]:
     """Check each planned job as far as possible without a call; yield its configuration and
     settings."""
+    # All of them before the first call: a mistake in the last job costs nothing.
     for number, overrides in enumerate(planned):
         recorded = given.find_recorded(number)
         job = config_compose.compose(replace(given, overrides=tuple(overrides), recorded=recorded))
@@ -190,12 +196,16 @@ def _check(
 
 
 def sweep_job(
-    trusted: Sequence[Pinned], recorded: RecordedSettings | None, objective: str | None, values: Any
-) -> Any:
+    trusted: Sequence[Pinned],
+    recorded: RecordedSettings | None,
+    objective: str | None,
+    values: DictConfig,
+) -> float | None:
     """Announce, prepare and run one job of a multirun, with these `values`, in a process that Hydra
     has set up for it, and write its exit status. Content that the person has `trusted` in the first
     process is trusted here too. Does not raise, so that every job gets its turn; only an
     interruption ends the multirun."""
+    # The process of a launcher has not asked for trust itself.
     for pinned in trusted:
         pin(pinned)
     job = SweptJob.in_process(values, recorded)

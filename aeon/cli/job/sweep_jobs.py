@@ -45,11 +45,11 @@ class Sweep:
     run again, `before` the directories with the answers of those that are."""
 
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
-        self._settings = settings
+        self.settings = settings
         self._directory = directory
         self._constant = frozenset(constant)
         self.control = GroupControl()
-        self._endpoints = group_endpoints(settings.sweep, self.control)
+        self.endpoints = group_endpoints(settings.sweep, self.control)
         self._group = GroupAttendance("job", settings, self.control, self._describe)
         self._view = self._group.view
         self._answers: dict[int, Callable[[], None] | None] = {}
@@ -72,27 +72,19 @@ class Sweep:
         named = re.search(r"sweep\.\w+", self.control.reason)
         return named[0] if named else "stopped"
 
-    def close(self) -> None:
-        """Close the endpoints."""
-        self._endpoints.close()
-
-    @property
-    def objective(self) -> str | None:
-        """The key of the value that a sweeper gets for each job."""
-        return self._settings.sweep.objective
-
     def carry_out(self, jobs: Iterable[SweptJob]) -> dict[int, float | None]:
         """Run jobs, `sweep.parallel` at once, and return the value of each that began, by its
         number. Raises KeyboardInterrupt when all were stopped."""
-        asks = self._settings.interaction.kind == "ask"
+        # A person answers the questions of one job at a time.
+        asks = self.settings.interaction.kind == "ask"
         with self._group.attend(self._end_now) as display:
-            display.print([])
+            display.print([])  # begins the picture before the first event
             ended = run_rows(
                 self._take_pending(jobs),
                 self._run,
-                endpoints=self._endpoints,
+                endpoints=self.endpoints,
                 control=self.control,
-                parallel=1 if asks else self._settings.sweep.parallel,
+                parallel=1 if asks else self.settings.sweep.parallel,
             )
             values = {}
             for number, value in ended:
@@ -111,6 +103,7 @@ class Sweep:
             if job.number not in self.done:
                 yield job
             else:
+                # None: its answer was written then, and the following ones need not wait.
                 self._view.end(job.number, "done before")
                 self._answers[job.number] = None
 
@@ -121,15 +114,16 @@ class Sweep:
         errors: list[str] = []
         job.begin()
         status = run_guarded(lambda: self._to_end(job), errors.append)
+        # A cap or `fail_fast` stopped it, and not a person.
         if status == INTERRUPTED and self.control.reason:
             status = NOT_CONVERGED
         write_status(job.directory, status)
         if errors:
             self._view.end(number, "failed", *errors)
             self._answers.setdefault(number, None)
-        if status in (FAILED, USAGE) and self._settings.sweep.fail_fast:
+        if status in (FAILED, USAGE) and self.settings.sweep.fail_fast:
             self.control.request_stop(f"sweep.fail_fast: job {number} failed")
-        value = objective_of(job.directory, self.objective, status)
+        value = objective_of(job.directory, self.settings.sweep.objective, status)
         job.end(value)
         return number, value
 
@@ -143,7 +137,7 @@ class Sweep:
             named = f"resume={quote(str(before))}"
             of = recording.composition(of.with_overrides((*of.overrides, named)))
             settings = settings.model_copy(update={"resume": before})
-        aeon, run = prepare_job(settings, of, self._endpoints.open)
+        aeon, run = prepare_job(settings, of, self.endpoints.open)
         words = self._view.rows[number].words
         attendance = self._group.attend_row(number, aeon.settings, words)
         with aeon:
@@ -158,9 +152,10 @@ class Sweep:
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
         is_again = result.termination_reason in FAILED_ENDS
-        told = ending(result, relative_to_here(directory), ways=not is_again)
-        is_told = not self._view.live or result.error is not None or bool(result.waits_for)
-        self._view.end(number, result.termination_reason, *([told] if is_told else []))
+        # The picture shows the others.
+        is_reported = not self._view.live or result.error is not None or bool(result.waits_for)
+        report = ending(result, relative_to_here(directory), ways=not is_again)
+        self._view.end(number, result.termination_reason, *([report] if is_reported else []))
         markdown = settings.answer.json_schema is None
         self._answers[number] = partial(write_answer, result, settings.output, markdown=markdown)
 
@@ -187,8 +182,8 @@ class Sweep:
     def _describe(self, rows: Sequence[RowState]) -> str:
         """Summarise all jobs: how many are in which state, and the calls and cost they really
         took."""
-        spent = self._endpoints.meter.spent
-        caps = self._settings.sweep
+        spent = self.endpoints.meter.spent
+        caps = self.settings.sweep
         of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "
         texts = [
             count_states(rows),
@@ -207,8 +202,10 @@ class Sweep:
 def objective_of(directory: Path, path: str | None, status: int) -> float | None:
     """Return the number at `path` in a job's result, None where it has none; without a `path`, its
     exit status. Raises ConfigError for a path that no result has."""
-    if path is None or not (directory / RESULT).is_file():
-        return status if path is None else None
+    if path is None:
+        return status
+    if not (directory / RESULT).is_file():
+        return None
     found = load_json((directory / RESULT).read_bytes())
     for key in path.split("."):
         if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from aeon.config.compose.literal import key_of
@@ -20,11 +21,8 @@ def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()
     """Return the name of a job's directory, safe on every file system: its number and its
     values."""
     digits = int(os.environ.get(JOB_DIGITS) or 1)
-    parts = [
-        f"{number:0{digits}d}",
-        *([",".join(values)] if (values := name_values(overrides, constant)) else []),
-    ]
-    return "-".join(parts)[:_LONGEST_NAME].rstrip("-.,=")
+    values = ",".join(name_values(overrides, constant))
+    return f"{number:0{digits}d}-{values}"[:_LONGEST_NAME].rstrip("-.,=")
 
 
 def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[str]:
@@ -33,13 +31,13 @@ def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[
     left_out = set(constant)
     values = {key_of(text): text.partition("=")[2] for text in overrides}
     swept = {key: value for key, value in values.items() if key not in left_out}
-    last = [key.rpartition(".")[2] for key in swept]
-    names = [
-        short if last.count(short) == 1 else key for short, key in zip(last, swept, strict=True)
-    ]
-    return [
-        f"{_clean(name)}={_clean(value)}" for name, value in zip(names, swept.values(), strict=True)
-    ]
+    counts = Counter(map(_last_part, swept))
+    names = {key: _last_part(key) if counts[_last_part(key)] == 1 else key for key in swept}
+    return [f"{_clean(names[key])}={_clean(value)}" for key, value in swept.items()]
+
+
+def _last_part(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def _clean(text: str) -> str:

@@ -69,6 +69,7 @@ def compose_again(today: Composition) -> Composition:
     directory = directory_of(named[-1]) or Path.cwd()
     _hold_to_allowed(rest)
     recorded = _read_own(directory, rest)
+    # Relative paths among its overrides name files there.
     if recorded.working_directory != str(Path.cwd()):
         problem = f"sweep.resume={directory}: it was started in another working directory"
         raise ConfigError(problem, hint=f"cd {recorded.working_directory}")
@@ -204,6 +205,7 @@ def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
             raise ConfigError(problem, hint="Wait until it ends, or stop it.")
         folder = directory / BEFORE
         folder.mkdir(exist_ok=True)
+        # Numbered: a job may be resumed several times.
         moved = folder / f"{job.directory.name}.{sum(1 for _ in folder.iterdir())}"
         job.directory.rename(moved)
         if (moved / "run.json").is_file():

@@ -29,6 +29,7 @@ def show_content(content: Content) -> Iterator[str]:
     """Yield every file in full, or its differences from the packaged file in the same place,
     without the values of keys."""
     same = []
+    # Files of the folder itself come first: they name the others.
     for name in sorted(content.files, key=lambda name: (name.count("/"), name)):
         text = _text(name, content.files[name])
         packaged = _find_packaged(content, name)

@@ -137,11 +137,16 @@ class _Lanes:
             self.columns.append(None)
         column = min(ended) if ended else self.columns.index(None)
         text = self._draw_cells(column, joined, ended)
-        self.columns = [None if place in ended else one for place, one in enumerate(self.columns)]
-        self.columns[column] = step.step_id if step.step_id in self.last_user else None
+        for place in ended:
+            self.columns[place] = None
+        self._begin_lane(column, step.step_id)
+        return text.rstrip()
+
+    def _begin_lane(self, column: int, step_id: str) -> None:
+        """Let the output of a step go on in a column, if a later step needs it."""
+        self.columns[column] = step_id if step_id in self.last_user else None
         while self.columns and self.columns[-1] is None:
             self.columns.pop()
-        return text.rstrip()
 
     def draw_passing(self) -> str:
         return " ".join(" " if lane is None else "│" for lane in self.columns)

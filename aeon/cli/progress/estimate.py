@@ -3,12 +3,13 @@ rest of its plan."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from math import ceil
 from statistics import fmean
 
-from aeon.cli.progress.view import RunView
+from aeon.cli.progress.view import RunView, StepView
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import layers
 
@@ -25,18 +26,20 @@ def seconds_left(view: RunView, now: datetime) -> float | None:
     each = fmean(steps)
     judging = _seconds_of_judging(view)
     batch = [one for one in view.steps.values() if one.state in ("running", "queued")]
-    elapsed = [
-        (now - one.started).total_seconds()
-        for one in batch
-        if one.started and one.state == "running"
-    ]
-    seconds = max(0.0, ceil(len(batch) / view.parallel) * each - max(elapsed, default=0.0))
+    expected = ceil(len(batch) / view.parallel) * each
+    seconds = max(0.0, expected - _seconds_elapsed(batch, now))
     if batch:
         seconds += judging
     elif view.batch_ended:
         seconds += max(0.0, judging - (now - view.batch_ended).total_seconds())
     seconds += sum(ceil(size / view.parallel) * each + judging for size in _sizes_of_batches(view))
     return seconds if seconds >= _LEAST_SECONDS else None
+
+
+def _seconds_elapsed(batch: Iterable[StepView], now: datetime) -> float:
+    """Return how long the step that was started first has been running."""
+    running = (one for one in batch if one.started and one.state == "running")
+    return max(((now - one.started).total_seconds() for one in running if one.started), default=0.0)
 
 
 def _seconds_of_judging(view: RunView) -> float:

@@ -39,26 +39,17 @@ _ARROW = " → "
 _TURNS_PER_SECOND = 8
 _STYLES = {
     "running": "bold cyan",
-    "blocked": "yellow",
     "failed": "red",
     "invalid": "red",
-    "pending": "dim",
+    "blocked": "yellow",
     "queued": "dim",
+    "pending": "dim",
     "complete": "green",
     "replaced": "dim",
     "skipped": "dim",
 }
-_RANKS = (
-    "running",
-    "failed",
-    "invalid",
-    "blocked",
-    "queued",
-    "pending",
-    "complete",
-    "replaced",
-    "skipped",
-)
+"""The styles of the states, in the order in which steps are chosen and counted."""
+_RANKS = tuple(_STYLES)
 _DOING = {
     "task_profile": "profiling the task",
     "plan": "making the plan",
@@ -77,11 +68,11 @@ def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]
     room = height - 1 - len(head)
     wanted = min(len(view.steps), _MOST_STEPS)
     bars = _draw_bars(view, width)
-    if room - 2 - len(bars) < min(
-        wanted, _LEAST_STEPS
-    ):  # around the steps are an empty line, and one that counts them
+    # Around the steps are an empty line, and one that counts them.
+    room_of_steps = room - 2
+    if room_of_steps - len(bars) < min(wanted, _LEAST_STEPS):
         bars = []
-    rows = max(1, min(room - 2 - len(bars), _MOST_STEPS))
+    rows = max(1, min(room_of_steps - len(bars), _MOST_STEPS))
     steps = _step_rows(view, now, width, rows)
     return [*head, *steps, *bars, *_texts(view, width, room - len(steps) - len(bars))]
 
@@ -107,13 +98,14 @@ def _lines(texts: Iterable[str], width: int, style: str = "") -> list[Text]:
     return [_row(Text(text, style), Text(), width) for text in texts]
 
 
-def _turn(now: datetime) -> str:
+def turn(now: datetime) -> str:
+    """Return the sign that turns while work is under way."""
     return SPINNER[int(now.timestamp() * _TURNS_PER_SECOND) % len(SPINNER)]
 
 
 def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     elapsed = now - view.started if view.started else timedelta()
-    title = Text.assemble((_turn(now), "cyan"), " ", (f"Aeon  {one_line(view.task, 400)}", "bold"))
+    title = Text.assemble((turn(now), "cyan"), " ", (f"Aeon  {one_line(view.task, 400)}", "bold"))
     most = view.limits.max_seconds
     clock = format_clock(elapsed) + (f" of {format_clock(timedelta(seconds=most))}" if most else "")
     head = [Text(""), _row(title, Text("" if view.recording else clock, "cyan"), width)]
@@ -134,13 +126,12 @@ def _course(view: RunView, now: datetime) -> list[str]:
     phase = view.phase.lower().replace("_", "-")
     items = [f"pass {view.pass_number} {phase}" if view.pass_number else phase]
     for one in view.in_flight.values():
-        if doing := _DOING.get(one.call):
-            took = (
-                format_seconds((now - one.since).total_seconds())
-                if one.since and not view.recording
-                else ""
-            )
-            items.append(f"{doing} {took}".rstrip())
+        doing = _DOING.get(one.call)
+        if doing is None:
+            continue
+        if one.since and not view.recording:
+            doing += f" {format_seconds((now - one.since).total_seconds())}"
+        items.append(doing)
     seconds = seconds_left(view, now)
     items.append("" if seconds is None else f"about {_round_up(seconds)} left")
     return items if view.recording else [*items, *_list_used(view)]
@@ -183,22 +174,22 @@ def _step_rows(view: RunView, now: datetime, width: int, rows: int) -> list[Text
     visible = _with_lanes(view, rows, width // 4) or [
         (NODE, one) for one in _select_steps(view, rows)
     ]
-    widest = min(
-        max(cell_len(one_line(one.step.step_id)) for _, one in visible), max(8, min(24, width // 3))
-    )
-    waits = {one.step_id: text for one in view.in_flight.values() if (text := _wait_text(one, now))}
+    longest = max(cell_len(one_line(one.step.step_id)) for _, one in visible)
+    widest = min(longest, max(8, min(24, width // 3)))
+    waits = {one.step_id: _wait_text(one, now) for one in view.in_flight.values()}
     found = [
         _step_row(view, one, lanes, (width, widest), now, waits.get(one.step.step_id))
         for lanes, one in visible
     ]
+    return [Text(""), *found, *_lines([_count_steps(view, len(visible))], width, "dim")]
+
+
+def _count_steps(view: RunView, visible: int) -> str:
+    """Return the line that counts the steps by their states."""
     states = [one.state for one in view.steps.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in _RANKS if state in states)
-    shown = f", {len(visible)} shown" if len(states) > len(visible) else ""
-    return [
-        Text(""),
-        *found,
-        *_lines([f"  {count_noun(len(states), 'step')}{shown}: {counts}"], width, "dim"),
-    ]
+    shown = f", {visible} shown" if len(states) > visible else ""
+    return f"  {count_noun(len(states), 'step')}{shown}: {counts}"
 
 
 def _step_row(
@@ -217,28 +208,30 @@ def _step_row(
         seconds = (now - one.started).total_seconds()
     step_id = Text(one_line(one.step.step_id), style)
     step_id.truncate(widths[1], overflow="ellipsis", pad=True)
-    what = (label_worker(one.step) + one_line(one.step.description, 200), "dim")
-    if wait:
-        what = (f"↻ {wait}", "yellow")
-    elif one.calling:
-        tools = ", ".join(dict.fromkeys(map(one_line, one.calling.values())))
-        what = (f"tool {tools}  {one_line(one.step.description, 200)}", "cyan")
     timed = seconds is not None and state not in ("pending", "queued") and not view.recording
     again = f"{one.runs}× " if one.runs > 1 else ""
     took = Text(again + format_seconds(seconds or 0.0) if timed else again.rstrip(), style)
-    sign = _turn(now) if state == "running" else STATES.get(state, STATES["pending"])
+    sign = turn(now) if state == "running" else STATES.get(state, STATES["pending"])
+    what = (f"↻ {wait}", "yellow") if wait else _describe_work(one)
     left = Text.assemble((before, "dim"), (sign, style), (after, "dim"), " ", step_id, " ", what)
     return _row(left, took, widths[0])
+
+
+def _describe_work(one: StepView) -> tuple[str, str]:
+    """Return what a step does, and the style of that."""
+    description = one_line(one.step.description, 200)
+    if not one.calling:
+        return label_worker(one.step) + description, "dim"
+    tools = ", ".join(dict.fromkeys(map(one_line, one.calling.values())))
+    return f"tool {tools}  {description}", "cyan"
 
 
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
     """Choose up to `rows` steps, running ones first, then those with problems, next ones, and done
     ones; return them in the order of the plan."""
     steps = list(view.steps.values())
-    chosen = sorted(range(len(steps)), key=lambda place: (_RANKS.index(steps[place].state), place))[
-        :rows
-    ]
-    return [steps[place] for place in sorted(chosen)]
+    ranked = sorted(range(len(steps)), key=lambda place: _RANKS.index(steps[place].state))
+    return [steps[place] for place in sorted(ranked[:rows])]
 
 
 def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView]]:
@@ -249,11 +242,9 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
         drawn = outline(view.plan.model_copy(update={"steps": steps}))
     except PlanError:
         return []
-    return (
-        [(lanes, view.steps[step.step_id]) for lanes, step in drawn]
-        if len(drawn[0][0]) <= most
-        else []
-    )
+    if len(drawn[0][0]) > most:
+        return []
+    return [(lanes, view.steps[step.step_id]) for lanes, step in drawn]
 
 
 def _list_waits(view: RunView, now: datetime) -> Iterator[str]:
@@ -266,29 +257,34 @@ def _list_waits(view: RunView, now: datetime) -> Iterator[str]:
 def _texts(view: RunView, width: int, rows: int) -> list[Text]:
     """Return the ends of the step texts being written, the newest steps last, in at most `rows`
     rows."""
-    texts = [
-        (one.step_id, read_partly(one.text))
-        for one in view.in_flight.values()
-        if one.step_id and one.text
-    ]
-    shown = [(step_id, text) for step_id, text in texts if text.strip()][-_MOST_TEXTS:]
-    shown = (
-        shown[-(rows // 3) :] if rows >= 3 else []
-    )  # for each: an empty line, its step, and one line of it
+    # Each needs an empty line, its step, and one line of it.
+    most = min(_MOST_TEXTS, rows // 3)
+    shown = _read_texts(view)[-most:] if most > 0 else []
     found: list[Text] = []
     for step_id, text in shown:
-        most = min(_MOST_TEXT_ROWS, rows // len(shown) - 2)
+        most_lines = min(_MOST_TEXT_ROWS, rows // len(shown) - 2)
         end = [
             part
             for line in text[-_LONGEST_TEXT:].splitlines()
             for part in _fold(one_line(line), width - 2)
         ]
-        found += [Text(""), *_lines([one_line(step_id or "")], width, "cyan")]
-        found += [Text.assemble(("│ ", "cyan"), part) for part in end[-most:]]
+        found += [Text(""), *_lines([one_line(step_id)], width, "cyan")]
+        found += [Text.assemble(("│ ", "cyan"), part) for part in end[-most_lines:]]
     return found
 
 
+def _read_texts(view: RunView) -> list[tuple[str, str]]:
+    """Return the step texts being written, each with its step; only those that show anything."""
+    texts = [
+        (one.step_id, read_partly(one.text))
+        for one in view.in_flight.values()
+        if one.step_id and one.text
+    ]
+    return [(step_id, text) for step_id, text in texts if text.strip()]
+
+
 def _fold(line: str, width: int) -> list[str]:
+    # `wrap` counts characters, and some take two cells.
     return wrap(line, width) if line.isascii() else chop_cells(line, width)
 
 
@@ -300,32 +296,28 @@ def _draw_bars(view: RunView, width: int) -> list[Text]:
         expected = view.expected
         mark = None if expected is None else expected / view.ttl_allocated
         words = f"{used} of {view.ttl_allocated} cycles"
-        words += (
-            f", about {expected} expected" if expected and width >= _LEAST_WIDTH_OF_WORDS else ""
-        )
-        bars.append(
-            _bar("budget", used / view.ttl_allocated, mark, "cyan", Text(words, "dim"), width)
-        )
+        if expected and width >= _LEAST_WIDTH_OF_WORDS:
+            words += f", about {expected} expected"
+        share = used / view.ttl_allocated
+        bars.append(_bar("budget", share, mark, "cyan", Text(words, "dim"), width))
     if view.scores:
         bars += [_score(view, name, width) for name in SCORES]
     return [Text(""), *bars] if bars else []
 
 
 def _score(view: RunView, name: str, width: int) -> Text:
-    values = [
-        value for scores in view.scores[-3:] if (value := scores[f"{name}_score"]) is not None
-    ]
+    scores = [scores[f"{name}_score"] for scores in view.scores[-3:]]
+    values = [value for value in scores if value is not None]
     needed: float | None = getattr(view.thresholds, name) if view.thresholds else None
     value = values[-1] if values else 0.0
     style = "green" if needed is None or value >= needed else "yellow"
-    earlier = (
-        "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]) if width >= 60 else ""
-    )
+    earlier = ""
+    if width >= 60:
+        earlier = "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1])
     least = "" if needed is None else f" (threshold {needed:.2f})"
     latest = (f"{round_down(value):.2f}", f"bold {style}")
-    return _bar(
-        name, value, needed, style, Text.assemble((earlier, "dim"), latest, (least, "dim")), width
-    )
+    words = Text.assemble((earlier, "dim"), latest, (least, "dim"))
+    return _bar(name, value, needed, style, words, width)
 
 
 def _bar(name: str, value: float, mark: float | None, style: str, words: Text, width: int) -> Text:

@@ -12,7 +12,6 @@ from typing import TextIO
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, describe_stop, lines
 from aeon.domain.events import (
-    FREE_WORK,
     CycleFinished,
     CycleStarted,
     PhaseFinished,
@@ -82,13 +81,9 @@ class Silence(Display):
     """A subscriber that writes the banner and the message for a person who stops the run, and
     nothing else.
 
-    It takes no time and never raises, so it needs no thread of its own: it holds only events of
-    work under way.
+    It takes no time and never raises, so it needs no thread of its own: its view gets only the
+    events of the work under way.
     """
-
-    def __init__(self, stream: TextIO, view: RunView) -> None:
-        super().__init__(stream, view)
-        self._under_way: dict[tuple[str, int], Recorded] = {}
 
     def __call__(self, recorded: Recorded) -> None:
         """Process one event."""
@@ -96,17 +91,5 @@ class Silence(Display):
             case RunStarted(synthetic=synthetic):
                 with suppress(OSError, ValueError):
                     self.print(banner(synthetic, self._view.recording))
-            case CycleStarted(call=call) if call not in FREE_WORK:
-                self._under_way["cycle", recorded.sequence] = recorded
-            case CycleFinished():
-                self._under_way.pop(("cycle", recorded.sequence), None)
-            case StepStarted():
-                self._under_way["step", recorded.sequence] = recorded
-            case StepFinished():
-                self._under_way.pop(("step", recorded.sequence), None)
-
-    def describe_stop(self) -> str:
-        """Return the message for a person who stopped the run."""
-        for recorded in tuple(self._under_way.values()):
-            self._view(recorded)
-        return super().describe_stop()
+            case CycleStarted() | CycleFinished() | StepStarted() | StepFinished():
+                self._view(recorded)

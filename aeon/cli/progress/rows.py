@@ -100,12 +100,14 @@ class RowsView:
             row.state = state
             row.view = None
             row.seconds = (datetime.now(UTC) - row.began).total_seconds() if row.began else 0.0
+            # A batch may have millions of rows.
             if self._forgets:
                 del self.rows[number]
         self.say(*texts, of=number)
 
     def say(self, *texts: str, of: int | None = None) -> None:
         """Write lines, beginning with the row where its number is given."""
+        # Words of a row come from its dataset, and must not control the terminal.
         safe = (
             re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", line)
             for text in texts

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from rich.cells import cell_len
 from rich.text import Text
 
+from aeon.cli.progress.picture import turn
 from aeon.cli.progress.rows import RANKS, RowState, RowsView
-from aeon.report.words import SPINNER, STATES, format_clock, round_down
+from aeon.report.words import STATES, format_clock, round_down
 
 _STYLES = {
     "waiting": "dim",
@@ -23,12 +24,10 @@ _SIGNS = {"waiting": STATES["pending"], "converged": STATES["complete"], "failed
 _SHORT = ("compl.", "coher.", "cons.")
 _COLUMNS = (
     *((name, 6, 100, 10_000) for name in _SHORT),
-    *(
-        ("least", 5, 0, 100),
-        ("calls", 5, 66, 10_000),
-        ("cost", 8, 72, 10_000),
-        ("time", 6, 0, 10_000),
-    ),
+    ("least", 5, 0, 100),
+    ("calls", 5, 66, 10_000),
+    ("cost", 8, 72, 10_000),
+    ("time", 6, 0, 10_000),
 )
 """The figures of a row, each with its cells and the range of widths in which it is shown."""
 _OF_STATE = 19
@@ -51,7 +50,7 @@ def draw_rows(view: RowsView, now: datetime, width: int, height: int) -> list[Te
 
 def _title(view: RowsView, now: datetime, width: int) -> Text:
     clock = format_clock(now - view.started)
-    line = Text.assemble((_turn(now), "cyan"), " ", (view.title, "bold"))
+    line = Text.assemble((turn(now), "cyan"), " ", (view.title, "bold"))
     blanks = " " * max(1, width - line.cell_len - len(clock))
     return Text.assemble(line, blanks, (clock, "cyan"))
 
@@ -105,14 +104,17 @@ def _line(row: RowState, words: str, now: datetime, width: int, widest: int) -> 
         "cost": f"{row.cost:.4f}" if row.cost else "",
         "time": format_clock(timedelta(seconds=seconds)) if row.began else "",
     }
-    sign = _turn(now) if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
+    sign = turn(now) if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
     style = _STYLES.get(row.state, "yellow")
-    state = row.state
-    if row.view is not None:
-        phase = row.view.phase.lower().replace("_", "-") or "starting"
-        state = f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase
     left = Text.assemble((sign, style), f" {row.number:>3}  {words}")
-    return _assemble(left, Text(state, style), figures, width, widest)
+    return _assemble(left, Text(_describe_state(row), style), figures, width, widest)
+
+
+def _describe_state(row: RowState) -> str:
+    if row.view is None:
+        return row.state
+    phase = row.view.phase.lower().replace("_", "-") or "starting"
+    return f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase
 
 
 def _assemble(left: Text, state: Text, figures: Mapping[str, str], width: int, widest: int) -> Text:
@@ -122,7 +124,3 @@ def _assemble(left: Text, state: Text, figures: Mapping[str, str], width: int, w
     return Text.assemble(
         left, "  ", state, *(f"  {figures.get(name, ''):>{cells}}" for name, cells in shown)
     )
-
-
-def _turn(now: datetime) -> str:
-    return SPINNER[int(now.timestamp() * 8) % len(SPINNER)]

@@ -137,6 +137,7 @@ class Screen(Display):
 
     def _size(self) -> tuple[int, int]:
         with suppress(OSError, ValueError):
+            # Some terminals report 0 columns.
             if min(size := os.get_terminal_size(self._stream.fileno())) > 0:
                 return size
         return shutil.get_terminal_size()

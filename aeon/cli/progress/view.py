@@ -150,6 +150,7 @@ class RunView:
                 self.in_flight.setdefault(event.site.sequence, begun)
             case e.CycleFinished():
                 self._end_call(event.site, self.in_flight.pop(event.site.sequence, None))
+            # What came of a failed attempt is no part of the answer.
             case e.RetryScheduled() if call := self.in_flight.get(event.site.sequence):
                 call.wait = event.error
                 call.until = self.now and self.now + timedelta(seconds=event.seconds)

@@ -71,9 +71,9 @@ def lines(event: e.Event, view: RunView, *, brief: bool = False) -> list[str]:
         or _of_judgements(event, view)
         or _of_incidents(event)
     )
-    return [
-        clock + text for text in (texts[:1] if brief and isinstance(event, e.PlanMade) else texts)
-    ]
+    if brief and isinstance(event, e.PlanMade):
+        texts = texts[:1]
+    return [clock + text for text in texts]
 
 
 def _join(number: int, *parts: str) -> str:
@@ -161,12 +161,12 @@ def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
     took = "" if seconds is None or view.recording else f"{seconds:.1f}s"
     state = "abandoned" if step.incomplete else step.status
     parts = (state, step.clarity_state or "", took, one_line(reason or "", 200))
-    output = "" if failed else one_line((step.step_output or "")[:1600], 200)
     ended = _join(event.pass_number, f"step {_number(step)}", *parts)
-    return [
-        ended,
-        *([_join(event.pass_number, "output", one_line(step.step_id), output)] if output else []),
-    ]
+    # Cut first: an output may have megabytes.
+    output = one_line((step.step_output or "")[:1600], 200)
+    if failed or not output:
+        return [ended]
+    return [ended, _join(event.pass_number, "output", one_line(step.step_id), output)]
 
 
 def _of_judgements(event: e.Event, view: RunView) -> list[str]:
@@ -274,6 +274,7 @@ def read_partly(text: str) -> str:
     if start < 0:
         return text
     try:
+        # The JSON may stand in a fence of Markdown.
         answer = from_json(text[start:].rstrip("` \n"), allow_partial="trailing-strings")
     except ValueError:
         return ""

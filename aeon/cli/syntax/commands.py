@@ -8,6 +8,7 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -463,7 +464,8 @@ def declare_export(parser: CommandParser) -> None:
     parser.add("[--note TEXT]", "a note for those who replay it")
     parser.add(
         "[--files PLACE]",
-        "the files that the models were given: beside the cassette, or inside; else only their hashes",
+        "the files that the models were given: beside the cassette, or inside; "
+        "else only their hashes",
         known=("beside", "inside"),
     )
     parser.add("[--force]", "replace an existing file")
@@ -652,8 +654,8 @@ def make_parser(name: str) -> CommandParser:
     return CommandParser(name, COMMANDS.get(name) or load_declaration(name))
 
 
-def _read_count(text: str) -> int:
-    most = 1_000
+def _read_whole(text: str, most: int) -> int:
+    # Also refuses the digits of other scripts, and a number too long for `int`.
     if text.isascii() and text.isdecimal() and 0 < int(text) <= most:
         return int(text)
     raise ArgumentTypeError(f"{text}: a number from 1 to {most:,}")
@@ -673,8 +675,5 @@ def _read_open_share(text: str) -> float:
     raise ArgumentTypeError(f"{text}: must be a number between 0 and 1, such as 0.1")
 
 
-def _read_limit(text: str) -> int:
-    most = 1_000_000
-    if text.isascii() and text.isdecimal() and 0 < int(text) <= most:
-        return int(text)
-    raise ArgumentTypeError(f"{text}: a number from 1 to {most:,}")
+_read_count = partial(_read_whole, most=1_000)
+_read_limit = partial(_read_whole, most=1_000_000)

@@ -21,6 +21,7 @@ def completion(given: Namespace) -> int:
     """Print the script for a shell, or after `--` the completions of the last word, one a line;
     also as Hydra's flag `-sc install=SHELL`. Raises ConfigError for a shell that is not supported.
     """
+    # Also without a word behind it: all commands are offered then.
     if "--" in given.words:
         if found := list_candidates(given.rest or [""]):
             put("\n".join(found))

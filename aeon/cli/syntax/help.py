@@ -76,7 +76,7 @@ def find_config_folders(words: Sequence[str]) -> list[Path]:
         return []
     from aeon.config.trusted_folders import read_trusted_project
 
-    with suppress(ConfigError):
+    with suppress(ConfigError):  # help never asks for trust
         own = read_trusted_project(found).config_dir
         return [own] if own else []
     return []

@@ -9,6 +9,7 @@ import re
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -41,6 +42,7 @@ class CommandParser:
         self._rows: list[tuple[str, str]] = []
         self._words: list[str] = []
         self._flags: dict[str, bool] = {}
+        # argparse has no words NAME=VALUE: they are handed to it as options, +NAME=VALUE.
         self._parser = _Parser(prog=self.program, add_help=False, prefix_chars="-+")
         declare(self)
         self._parser.usage = self.write_usage()
@@ -69,7 +71,9 @@ class CommandParser:
         if name.startswith("--") and not value:
             self._add_flag(name, action="store_true", dest=dest)
             return
-        options: dict[str, Any] = {"default": default, "type": _OneOf(known) if known else type}
+        options: dict[str, Any] = {"default": default, "type": type}
+        if known:
+            options["type"] = partial(_read_one_of, known=known)
         if name.startswith("--"):
             self._add_flag(name, dest=dest, **options)
             return
@@ -93,7 +97,7 @@ class CommandParser:
         self.add_config_flags()
         self._add_flag("--cfg -c", choices=("job", "hydra", "all"))
         self._add_flag("--info -i", nargs="?", const="all", choices=_INFO)
-        for flag in ("--config-name -cn", "--package -p", "--experimental-rerun"):
+        for flag in ("--config-name -cn", "--package -p"):
             self._add_flag(flag)
         for flag in _SWITCHES:
             self._add_flag(flag, action="store_true")
@@ -172,6 +176,7 @@ class CommandParser:
                 yield f"+{name}={word.removeprefix(name).removeprefix('=')}"
             elif self.takes_overrides and _is_override(word):
                 yield f"+override={word}"
+            # The name of a file may hold a =.
             elif "=" in word and self._words and not Path(word).exists():
                 self._refuse(word)
             else:
@@ -232,18 +237,13 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(message, hint=self.hint)
 
 
-class _OneOf:
-    """Reads a value that must be one of the known ones."""
-
-    def __init__(self, known: Sequence[str]) -> None:
-        self._known = known
-
-    def __call__(self, text: str) -> str:
-        """Return the text. Raises ArgumentTypeError, with all known values, for another one."""
-        if text in self._known:
-            return text
-        there = "there is" if len(self._known) == 1 else "there are"
-        raise argparse.ArgumentTypeError(f"{text}: {there} {', '.join(self._known)}")
+def _read_one_of(text: str, known: Sequence[str]) -> str:
+    """Return the text. Raises ArgumentTypeError, with all known values, for another one."""
+    if text in known:
+        return text
+    # Not argparse's `choices`: its message differs between versions of Python.
+    there = "there is" if len(known) == 1 else "there are"
+    raise argparse.ArgumentTypeError(f"{text}: {there} {', '.join(known)}")
 
 
 def _split(form: str) -> tuple[str, str]:

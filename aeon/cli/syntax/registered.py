@@ -16,6 +16,7 @@ _WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 def is_registered(word: str) -> bool:
     """Check whether a package registers a command under a word; text that cannot be a command's
     word is not looked up."""
+    # Reading the entry points of all packages takes time, and most first words are overrides.
     return _WORD.fullmatch(word) is not None and word in find_registered(GROUP)
 
 

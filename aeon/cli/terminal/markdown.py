@@ -38,14 +38,20 @@ def render_markdown(text: str, width: int) -> str:
         if is_code:
             for block in group:
                 _print_code(console, block)
-            continue
-        markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
-        markdown.parsed = list(group)
-        for child in (child for token in markdown.parsed for child in token.children or ()):
-            child.type = "hardbreak" if child.type == "softbreak" else child.type
-        console.print(markdown)
+        else:
+            _print_text(console, list(group))
     rendered: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip(" ") for line in rendered.splitlines())
+
+
+def _print_text(console: Console, tokens: list[Token]) -> None:
+    markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
+    markdown.parsed = tokens
+    for token in tokens:
+        for child in token.children or ():
+            # Rich would join the lines of a paragraph.
+            child.type = "hardbreak" if child.type == "softbreak" else child.type
+    console.print(markdown)
 
 
 def _print_code(console: Console, block: Token) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from aeon.cli.terminal.streams import DUMB, put, stdout
+from aeon.cli.terminal.streams import DUMB, put, say, stdout
 from aeon.cli.terminal.width import terminal_width
 from aeon.domain.result import RunResult
 from aeon.report.words import MOST_RENDERED, escape_controls, is_utf
@@ -36,6 +37,15 @@ def show_markdown(text: str) -> None:
             text = render_markdown(text, width)
     if text:
         put(text)
+
+
+def open_page(page: Path) -> None:
+    """Open a page in the person's browser, or report its address."""
+    import webbrowser  # few commands open a page
+
+    address = page.absolute().as_uri()
+    if not webbrowser.open(address):
+        say(f"No browser was found. Open it yourself: {address}")
 
 
 def _can_show_all() -> bool:

@@ -89,6 +89,7 @@ def _read_line(prompt: str, stopping: Stopping) -> str:
         if sys.stdin.isatty():
             import termios  # not on every system
 
+            # What was typed before a question does not answer it.
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     say(prompt)
     return _wait_for_line(stopping)

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from aeon.cli.terminal.streams import hide_keys, say
 from aeon.domain.errors import AeonError, ConfigError, list_causes
@@ -100,6 +100,7 @@ def handle_interrupts(
         if control.stop_requested:
             _restore_echo()
             _write(last, _SHOW_CURSOR if os.isatty(2) else "")
+            # At once: a normal exit waits for threads, and these for a provider.
             os._exit(INTERRUPTED)
         control.request_stop()
         _write(first)
@@ -119,7 +120,7 @@ def _write(message: Callable[[], str], before: str = "") -> None:
 
 
 @contextmanager
-def echo_off(stream: Any) -> Iterator[None]:
+def echo_off(stream: TextIO) -> Iterator[None]:
     """Switch the terminal's echo off while the block lasts: typed characters, `^C` too, would break
     a picture."""
     with suppress(ImportError, OSError, ValueError):

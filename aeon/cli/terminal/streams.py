@@ -26,12 +26,12 @@ def own_streams() -> Iterator[None]:
     if _own:
         yield
         return
-    if sys.stderr is None:
+    if sys.stderr is None:  # closed by whoever started the program
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
     with _duplicate_stream(sys.stdout, 1) as out, _duplicate_stream(sys.stderr, 2) as err:
         _own.update(out=out, err=cast(TextIO, _MaskedStream(err)))
         if out is not sys.stdout:
-            os.dup2(2, 1)
+            os.dup2(2, 1)  # programs that tools start write to the descriptor
         try:
             with redirect_stdout(sys.stderr):
                 yield
@@ -73,7 +73,7 @@ def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
             _drop_unread(stream)
 
 
-def _drop_unread(stream: Any) -> None:
+def _drop_unread(stream: TextIO) -> None:
     """Drop text without a reader: written again at the end, it would change the exit status."""
     try:
         stream.flush()
@@ -81,7 +81,7 @@ def _drop_unread(stream: Any) -> None:
         _write_to_nothing(stream)
 
 
-def _write_to_nothing(stream: Any) -> None:
+def _write_to_nothing(stream: TextIO) -> None:
     with open(os.devnull, "w") as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), stream.fileno())
 

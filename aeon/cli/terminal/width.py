@@ -46,6 +46,7 @@ def fit_line(text: str, hanging: int) -> str:
 
 
 def _width_for_reading() -> int:
+    # Longer lines are hard to read.
     return min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
 
 

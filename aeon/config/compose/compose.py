@@ -39,6 +39,7 @@ def compose(of: Composition, *, with_hydra: bool = False) -> Composed:
     check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
     with hydra_in(of.config_dir) as initialised:
+        # Hydra stops at the first unknown key. Each round adds it, so that all are reported.
         while True:
             given = add_unknown_keys(of.overrides, added)
             try:
@@ -103,6 +104,7 @@ def _with_endpoints(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     named = provider.get("fallbacks") if isinstance(provider, DictConfig) else None
     if not isinstance(named, ListConfig) or all(map(_is_endpoint, named)):
         return cfg
+    # A fallback may be a file in a folder that only the search path names.
     search = [text for text in overrides if key_of(text) == "hydra.searchpath"]
     cfg = cfg.copy()
     with open_dict(cfg):

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.config.compose import hydra_private
-from aeon.config.compose.literal import Composition
+from aeon.config.compose.literal import CONFIG_NAME, Composition
 from aeon.domain.errors import ConfigError
 
 _LAUNCHER = "aeon.config.compose.launcher.Threads"
@@ -81,5 +81,5 @@ def read_composition_of(hydra: DictConfig | HydraConf) -> Composition:
     # As typed, with interpolations unresolved.
     overrides: Any = OmegaConf.to_container(hydra.overrides, resolve=False)
     searched = [text for text in overrides["hydra"] if text.startswith("hydra.searchpath=")]
-    name = str(hydra.job.config_name or Composition().config_name)
+    name = str(hydra.job.config_name or CONFIG_NAME)
     return Composition(overrides=(*searched, *overrides["task"]), config_dir=own, config_name=name)

@@ -7,8 +7,8 @@ line and its jobs.
 from __future__ import annotations
 
 import argparse
-import copy
 import os
+import pickle
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
@@ -38,14 +38,12 @@ from hydra.types import RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 
-from aeon.config.compose.literal import Composition
+from aeon.config.compose.literal import CONFIG_NAME, Composition, escape_interpolations
 from aeon.config.compose.problems import HYDRA_ERRORS, composition_error, hydra_errors
 from aeon.files.fast_yaml import refuse_excess
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.pinned import list_pinned, pin, read_file
 from aeon.files.resources import resource_root
-
-CONFIG_NAME = "config"
 
 
 def packaged_config_dir() -> Path:
@@ -58,6 +56,7 @@ def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hyd
     """Initialise Hydra in a folder while the block lasts; its former state is restored afterwards.
     Raises ConfigError within it for a file that cannot be read. `as_usual`: other processes that
     receive its state can load it."""
+    # A program that imports Aeon may use Hydra itself.
     version = VersionBase.instance()
     backup = get_gh_backup()
     version_before = version.getbase()
@@ -163,30 +162,45 @@ class _PinnedLoader(ConfigLoaderImpl):
 
 
 _MOST_CHOICES = 32
-_merged: dict[tuple[str, ...], DictConfig] = {}
+_merged: dict[tuple[str, ...], bytes] = {}
+"""By the choice of options, pickled: that is read in a seventh of the time of a deep copy."""
+_packaged_groups: set[str] = set()
 
 
 def compose_values(of: Composition, overrides: Sequence[str], loader: ConfigLoader) -> DictConfig:
     """Return what `hydra.compose` returns without Hydra's part; the packaged files of one choice of
     options are merged once in a process, since they do not change.
 
-    Gain: a composition after the first takes 0.02 s of CPU instead of 0.13 s (rows of a batch and
+    Gain: a composition after the first takes 0.002 s of CPU instead of 0.13 s (rows of a batch and
     jobs of a sweep have overrides of their own).
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     may_differ = any(_is_elsewhere(override) for override in parsed)
     if of.config_dir is not None or of.config_name != CONFIG_NAME or may_differ:
         return hydra.compose(of.config_name, list(overrides))
-    groups = set(loader.list_groups(""))
+    groups = _list_packaged_groups(loader)
     values = [override for override in parsed if _sets_value(override, groups)]
     given = {override.input_line for override in values}
     choices = tuple(text for text in overrides if text not in given)
+    made = _compose_choices(choices)
+    ConfigLoaderImpl._apply_overrides_to_config(values, made)
+    return made
+
+
+def _list_packaged_groups(loader: ConfigLoader) -> Container[str]:
+    if not _packaged_groups:
+        _packaged_groups.update(loader.list_groups(""))
+    return _packaged_groups
+
+
+def _compose_choices(choices: tuple[str, ...]) -> DictConfig:
+    """Return the merged packaged files of these options, as a copy: overrides change it."""
     if choices not in _merged:
+        # Rows of a batch may choose options without end.
         if len(_merged) >= _MOST_CHOICES:
             _merged.clear()
-        _merged[choices] = hydra.compose(of.config_name, list(choices))
-    made = copy.deepcopy(_merged[choices])
-    ConfigLoaderImpl._apply_overrides_to_config(values, made)
+        _merged[choices] = pickle.dumps(hydra.compose(CONFIG_NAME, list(choices)))
+    made: DictConfig = pickle.loads(_merged[choices])
     return made
 
 
@@ -244,6 +258,7 @@ def show(given: argparse.Namespace, of: Composition) -> str:
     flags.config_name = of.config_name
     flags.config_path = str(own) if own else None
     flags.config_dir = str(packaged_config_dir()) if own else None
+    # With it set, Hydra raises its errors; otherwise it prints them and exits.
     os.environ.setdefault("HYDRA_FULL_ERROR", "")
     shown = StringIO()
     # Hydra exits the program after its own help.
@@ -273,7 +288,7 @@ def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskF
     from hydra.types import HydraContext
 
     cfg.hydra.mode = RunMode.RUN
-    cfg.hydra.run.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(directory))
+    cfg.hydra.run.dir = escape_interpolations(str(directory))
     with hydra_errors(), hydra_in(None) as made:
         callbacks = Callbacks(cfg)
         callbacks.on_run_start(config=cfg, config_name=config_name)

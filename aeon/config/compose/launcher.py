@@ -4,7 +4,6 @@ has composed it."""
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from aeon.config.compose import hydra_private
 from aeon.config.compose.compose import complete
 from aeon.config.compose.composed import Composed, read_composition_of
-from aeon.config.compose.literal import Composition, RecordedSettings
+from aeon.config.compose.literal import Composition, RecordedSettings, escape_interpolations
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +137,11 @@ class Threads(Launcher):
         of = replace(read_composition_of(job.hydra), recorded=recorded)
         if of.recorded is not None or job.provider.get("fallbacks"):
             job = complete(job, of)
+        # As Hydra's own basic launcher does before it runs a job.
         with read_write(job.hydra), open_dict(job.hydra):
             job.hydra.job.id = str(number)
             job.hydra.job.num = number
-            job.hydra.sweep.dir = re.sub(
-                r"(\\*)\$\{", r"\1\1\\${", str(self._config.hydra.sweep.dir)
-            )
+            job.hydra.sweep.dir = escape_interpolations(str(self._config.hydra.sweep.dir))
             place = os.path.join(str(job.hydra.sweep.dir), str(job.hydra.sweep.subdir))  # noqa: PTH118
             job.hydra.runtime.output_dir = str(Path(place).absolute())
         return SweptJob(job, job.hydra, of, self._context.callbacks)

@@ -9,12 +9,16 @@ be keys of a mapping that is a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aeon.files.text import require_unicode
+
+if TYPE_CHECKING:
+    from aeon.domain.values import JsonMapping  # with pydantic: `aeon --help` needs none
 
 _LITERAL = re.compile(
     r"(?P<add>\+{0,2})(?P<key>task|(inputs|convergence\.criteria|memory\.entries)\.[^=]+)=(?P<text>.*)",
@@ -29,6 +33,15 @@ _NAMED_ENTRY = re.compile(
 )
 
 
+CONFIG_NAME = "config"
+"""The usual primary file, without its suffix."""
+
+
+def escape_interpolations(text: str) -> str:
+    """Return the text with its interpolations as plain text."""
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+
+
 def quote(text: str, *, interpolated: bool = False) -> str:
     """Return the text as one single-quoted value of Hydra's grammar; with `interpolated` its
     interpolations stay in force.
@@ -38,21 +51,19 @@ def quote(text: str, *, interpolated: bool = False) -> str:
     """
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     if not interpolated:
-        escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
+        escaped = escape_interpolations(escaped)
     return "'" + re.sub(r"(\\+)\Z", r"\1\1", escaped) + "'"
 
 
 def format_value(value: object, *, interpolated: bool = False) -> str:
     """Return a plain value in Hydra's grammar, its texts quoted; with `interpolated` their
     interpolations stay in force."""
+    inner = partial(format_value, interpolated=interpolated)
     if isinstance(value, dict):
-        items = (
-            f"{name}: {format_value(item, interpolated=interpolated)}"
-            for name, item in value.items()
-        )
+        items = (f"{name}: {inner(item)}" for name, item in value.items())
         return f"{{{','.join(items)}}}"
     if isinstance(value, list):
-        return f"[{','.join(format_value(item, interpolated=interpolated) for item in value)}]"
+        return f"[{','.join(map(inner, value))}]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, int | float):
@@ -73,7 +84,7 @@ class RecordedSettings:
     `today` are the keys of the overrides that come after these settings, None for all of them."""
 
     named: str
-    settings: Mapping[str, Any]
+    settings: JsonMapping
     missing: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     provider: tuple[str, str | None] = ("", None)
@@ -83,7 +94,7 @@ class RecordedSettings:
         """Check whether an override of this key comes after these settings."""
         return self.today is None or key in self.today
 
-    def is_provider(self, given: Mapping[str, Any]) -> bool:
+    def is_provider(self, given: JsonMapping) -> bool:
         """Check whether a provider's settings are those of the recorded provider: settings of
         another one, its address above all, must not apply to this one and its key."""
         kind, name = self.provider
@@ -101,7 +112,7 @@ class Composition:
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
-    config_name: str = "config"
+    config_name: str = CONFIG_NAME
     recorded: RecordedSettings | None = None
     jobs: tuple[tuple[tuple[str, ...], RecordedSettings], ...] = ()
 

@@ -49,6 +49,7 @@ def record(settings: BaseModel) -> tuple[JsonObject, tuple[str, ...]]:
     the keys of those left out because they hold a secret. Paths are absolute; the content of files
     is recorded in place of their names."""
     values = _as_data(settings.model_dump(by_alias=True, exclude=set(RECORDED_APART)))
+    # Read again, such a file would take precedence over its recorded content.
     for key in FILLED_FROM:
         put(values, key, None)
     provider = values["provider"]

@@ -85,7 +85,8 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
     copy_hint = "`aeon init DIR` copies the packaged one to DIR/conf."
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such configuration folder", hint=copy_hint)
-    if _holds_options(folder, config_name):
+    options = (path for path in folder.glob("*/*.yaml") if path.stem != config_name)
+    if (folder / f"{config_name}.yaml").is_file() or any(options):
         return
     packaged = {*groups(), "hydra"}
 
@@ -100,11 +101,6 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
         f"({config_name}.yaml, or GROUP/OPTION.yaml)",
         hint=f"Did you mean --config-dir {meant}?" if meant else copy_hint,
     )
-
-
-def _holds_options(folder: Path, config_name: str) -> bool:
-    options = (path for path in folder.glob("*/*.yaml") if path.stem != config_name)
-    return (folder / f"{config_name}.yaml").is_file() or any(options)
 
 
 def _defaults(path: Path) -> list[Any]:

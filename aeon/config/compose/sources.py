@@ -53,7 +53,7 @@ def find_sources(of: Composition, key: str) -> tuple[str, list[Source]]:
 _ABSENT = object()
 
 
-def _select(values: Any, names: Sequence[str]) -> Any:
+def _select(values: object, names: Sequence[str]) -> Any:
     for name in names:
         if not isinstance(values, Mapping) or name not in values:
             return _ABSENT
@@ -61,7 +61,7 @@ def _select(values: Any, names: Sequence[str]) -> Any:
     return values
 
 
-def _resolve(values: DictConfig, key: str) -> Any:
+def _resolve(values: DictConfig, key: str) -> object:
     found = OmegaConf.select(values, key)
     return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
 
@@ -108,5 +108,5 @@ def _find_in_overrides(
             yield Source(text, _show(value))
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

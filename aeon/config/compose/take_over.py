@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from aeon.config.compose.literal import RecordedSettings
+from aeon.config.compose.literal import RecordedSettings, escape_interpolations
 from aeon.config.compose.recorded import FILLED_FROM, Key, leaves, put, remove
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import JsonMapping, JsonObject
 
-_INTERPOLATION = re.compile(r"(\\*)\$\{")
 _PROVIDER = "provider"
 _WHICH_PROVIDER = {(_PROVIDER, "kind"), (_PROVIDER, "name")}
 
@@ -33,23 +31,38 @@ def take_over(
     today = _plain(cfg)
     given = [one for one in overrides if recorded.is_before(one.key_or_group)]
     choices = [one for one in given if _is_choice(one, groups)]
-    changed: set[Key] = set()
-    if choices:
-        lines = [one.input_line or "" for one in overrides if one not in choices]
-        changed = _find_differing(_plain(compose_without(lines)), today)
+    changed = _find_changed(overrides, choices, today, compose_without)
     replaced = {one.key_or_group for one in choices}
     # An option's changes in other groups count by the key, except another provider: that is another
     # server.
-    replaced |= {_PROVIDER} if changed & _WHICH_PROVIDER else set()
+    if changed & _WHICH_PROVIDER:
+        replaced.add(_PROVIDER)
     merged = _escape(recorded.settings)
     if _PROVIDER in replaced and recorded.is_provider(today[_PROVIDER]):
         replaced.remove(_PROVIDER)
         changed = _take_same_provider(merged.setdefault(_PROVIDER, {}), today[_PROVIDER], changed)
-    _take_all_today(merged, changed | _find_given(given, choices), today)
+    for key in changed | _find_given(given, choices):
+        _take_today(merged, key, today)
     _require_missing(recorded, merged, today, replaced)
+    for group in replaced:
+        merged.pop(group, None)
     with open_dict(cfg):
-        cfg.update({name: part for name, part in merged.items() if name not in replaced})
+        cfg.update(merged)
     return cfg
+
+
+def _find_changed(
+    overrides: Sequence[Override],
+    choices: Collection[Override],
+    today: JsonObject,
+    compose_without: Callable[[Sequence[str]], DictConfig],
+) -> set[Key]:
+    """Return the keys that the options `choices` change: the differences from the composition
+    without them."""
+    if not choices:
+        return set()
+    lines = [one.input_line or "" for one in overrides if one not in choices]
+    return _find_differing(_plain(compose_without(lines)), today)
 
 
 def _find_given(overrides: Iterable[Override], choices: Collection[Override]) -> set[Key]:
@@ -85,11 +98,6 @@ def _list_keys(override: Override) -> Iterator[Key]:
         yield above
 
 
-def _take_all_today(merged: JsonObject, keys: Iterable[Key], today: JsonObject) -> None:
-    for key in keys:
-        _take_today(merged, key, today)
-
-
 def _take_today(merged: JsonObject, key: Key, today: JsonObject) -> None:
     value: Any = today
     for name in key:
@@ -123,8 +131,9 @@ def _require_missing(
 def _find_differing(before: JsonObject, now: JsonObject) -> set[Key]:
     one = dict(leaves(before))
     other = dict(leaves(now))
+    absent = object()  # None is a value
     return {
-        key for key in one.keys() | other.keys() if one.get(key, _plain) != other.get(key, _plain)
+        key for key in one.keys() | other.keys() if one.get(key, absent) != other.get(key, absent)
     }
 
 
@@ -137,7 +146,7 @@ def _plain(cfg: DictConfig) -> JsonObject:
 def _escape(value: object) -> Any:
     """Return a value with its recorded meaning: interpolations in it are plain text."""
     if isinstance(value, str):
-        return _INTERPOLATION.sub(r"\1\1\\${", value)
+        return escape_interpolations(value)
     if isinstance(value, Mapping):
         return {name: _escape(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -67,12 +67,12 @@ def measure_judge(
 ) -> CalibrationReport | None:
     """Measure the judge; None where judgements of good answers, or of bad ones, are missing
     altogether."""
-    names = {name for label in labels for name in _name_judgements(label, asked.repeat)}
-    lines = {name: line for name, line in lines.items() if name in names}
+    lines = _select_lines(labels, asked.repeat, lines)
     judged, missing = read_judgements(labels, asked.repeat, lines)
     good = sum(one.good for one in judged)
     if good in (0, len(judged)):
         return None
+    # One judgement of each answer, as a run has: the promise holds for that.
     first = [LabelledScore(one.good, _least(one.judgements[0])) for one in judged]
     tried = try_thresholds(first, asked.max_false, asked.passes)
     report = CalibrationReport(
@@ -94,13 +94,19 @@ def measure_judge(
     return _with_repeats(_with_promise(report, tried), judged)
 
 
+def _select_lines(
+    labels: Sequence[Label], repeat: int, lines: Mapping[str, Line]
+) -> dict[str, Line]:
+    names = {name for label in labels for name in _name_judgements(label, repeat)}
+    return {name: line for name, line in lines.items() if name in names}
+
+
 def _with_promise(report: CalibrationReport, tried: Sequence[Tried]) -> CalibrationReport:
     """Return the report with the promised threshold, or with the reason why there is none."""
     chosen = None if report.not_measured else find_promised(tried)
     if chosen is not None:
         return report.model_copy(update={"chosen": chosen.threshold})
-    asked = report.max_false, report.passes
-    reason = explain_no_promise(tried, *asked, report.not_measured)
+    reason = explain_no_promise(tried, report.max_false, report.passes, report.not_measured)
     return report.model_copy(update={"reason": reason})
 
 

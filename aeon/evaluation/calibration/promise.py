@@ -23,7 +23,7 @@ SHARES: tuple[tuple[float, float], ...] = (
 """The thresholds to try, the strictest first, each with its share of the risk. They are fixed
 before any label is seen. One without a share inherits the risk of the one before it, once that
 is confirmed."""
-_HALVINGS = 60
+_HALVINGS = 60  # beyond the 53 bits of a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,7 @@ def bound_share(wrong: int, of: int, risk: float) -> float:
 
 def _at_most(successes: int, of: int, chance: float) -> float:
     """Return the chance of at most this number of successes in `of` trials."""
+    # Logarithms: the numbers of ways exceed a float for a few thousand trials.
     log_chance = math.log(chance)
     log_other = math.log1p(-chance)
     logs = (
@@ -163,6 +164,5 @@ def fisher_greater(right: int, passed: int, good: int, of: int) -> float:
     ways = sum(
         math.comb(good, count) * math.comb(of - good, passed - count)
         for count in range(right, most + 1)
-        if passed - count <= of - good
     )
     return ways / math.comb(of, passed)

@@ -29,10 +29,11 @@ def describe_need(good: int, max_false: float, passes: int) -> str:
     needed = count_needed(0, max_false, passes, _LEAST_RISK)
     if good >= needed:
         return ""
+    less = _describe_less(0, good, max_false, passes)
     return (
-        f"With {count_noun(good, 'good answer')} nothing can be promised, even for a judge without error: "
-        f"max_false={max_false:g} over {count_noun(passes, 'pass')} takes {needed:,} answers "
-        f"that rightly pass. {_describe_less(0, good, max_false, passes)}".rstrip()
+        f"With {count_noun(good, 'good answer')} nothing can be promised, "
+        f"even for a judge without error: max_false={max_false:g} over "
+        f"{count_noun(passes, 'pass')} takes {needed:,} answers that rightly pass. {less}".rstrip()
     )
 
 
@@ -60,9 +61,9 @@ def explain_no_promise(tried: Sequence[Tried], max_false: float, passes: int, mi
     useful = [one for one in tried if one.is_telling]
     if not useful:
         return (
-            "At no threshold does the judge let good answers pass clearly more often than bad ones: "
-            "it is no better than chance on these labels. Try another judge (roles.grader.model=NAME), "
-            'criteria that say what is good (convergence.criteria.NAME="..."), or checks.'
+            "At no threshold does the judge let good answers pass clearly more often than bad "
+            "ones: it is no better than chance on these labels. Try another judge "
+            '(roles.grader.model=NAME), criteria that say what is good (convergence.criteria.NAME="..."), or checks.'
         )
     best = min(useful, key=lambda one: (one.at_most, one.threshold))
     needed = count_needed(best.wrong, max_false, passes, _LEAST_RISK)

@@ -120,6 +120,7 @@ class CallMaker:
         if not isinstance(arguments, dict):
             problem = _fail(call, "invalid_arguments", "the arguments are not a JSON object")
             return _AskedCall(call, as_written, problem=problem)
+        # Two spellings of the same arguments are the same call.
         key = call.tool, canonical(json.dumps(arguments))
         return _AskedCall(call, key, NewCall(number, call.tool, arguments))
 

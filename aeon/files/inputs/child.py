@@ -11,8 +11,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from aeon.domain.values import JsonObject
-
 _CHUNK = 65_536
 
 
@@ -30,11 +28,12 @@ def limit_resources(memory_bytes: int, seconds: int) -> None:
     )
     for kind, soft, hard in bounds:
         _, most = resource.getrlimit(kind)
+        # A process may lower its hard limits, never raise them.
         if most == resource.RLIM_INFINITY or hard <= most:
             resource.setrlimit(kind, (soft, hard))
 
 
-def read_pdf(content: bytes, most: int) -> JsonObject:
+def read_pdf(content: bytes, most: int) -> dict[str, str]:
     """Extract the text of a PDF, page by page, up to `most` characters."""
     from pypdf import PdfReader
 
@@ -51,7 +50,7 @@ def read_pdf(content: bytes, most: int) -> JsonObject:
     return shorten("\n\n".join(texts), most)
 
 
-def read_docx(content: bytes, most: int, most_unpacked: int) -> JsonObject:
+def read_docx(content: bytes, most: int, most_unpacked: int) -> dict[str, str]:
     """Extract the text of a Word document as Markdown."""
     unpack(content, most_unpacked)
     from markitdown import StreamInfo
@@ -80,7 +79,7 @@ def _read_parts(archive: zipfile.ZipFile) -> Iterator[bytes]:
                 yield chunk
 
 
-def read_html(content: bytes, most: int) -> JsonObject:
+def read_html(content: bytes, most: int) -> dict[str, str]:
     """Extract the text of an HTML page as Markdown."""
     from markitdown import StreamInfo
     from markitdown.converters import HtmlConverter
@@ -89,7 +88,7 @@ def read_html(content: bytes, most: int) -> JsonObject:
     return shorten(HtmlConverter().convert(io.BytesIO(content), about).markdown, most)
 
 
-def shorten(text: str, most: int) -> JsonObject:
+def shorten(text: str, most: int) -> dict[str, str]:
     """Return at most `most` characters of a text, and a note of how many are left out."""
     left_out = len(text) - most
     return {"text": text[:most], "cut": f"{left_out:,} more are left out" if left_out > 0 else ""}
@@ -104,7 +103,7 @@ def main() -> None:
     # Readers log every oddity of a broken document.
     logging.disable()
     content = sys.stdin.buffer.read()
-    readers: dict[str, Callable[[], JsonObject]] = {
+    readers: dict[str, Callable[[], dict[str, str]]] = {
         "pdf": lambda: read_pdf(content, most),
         "docx": lambda: read_docx(content, most, most_unpacked),
         "html": lambda: read_html(content, most),

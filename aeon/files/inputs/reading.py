@@ -13,7 +13,7 @@ from pathlib import Path
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import FileForm, InputFile
 from aeon.files.inputs.extraction import extract_text, shorten_text
-from aeon.files.inputs.kinds import TEXT, FileKind, UnusableFile, find_kind
+from aeon.files.inputs.kinds import TEXT, UnusableFile, find_kind
 from aeon.files.pinned import read_named
 from aeon.files.text import decode_utf8
 
@@ -59,6 +59,7 @@ def _read_bounded(path: Path, most: int) -> bytes:
         return read_named(path)
     if stat.S_ISREG(status.st_mode):
         raise _refuse_length(f"{status.st_size:,}", most)
+    # A pipe or a device has no size: it is read up to the limit.
     with found.open("rb", buffering=0) as file:
         content = bytearray()
         while len(content) <= most and (chunk := os.read(file.fileno(), 1 << 20)):
@@ -98,11 +99,7 @@ def make_input(
         raise ConfigError(f"{place}: {error}", hint=error.hint) from None
     form = _FORMS.get(kind.name)
     if form is not None:
-        return _make_file(name, form, kind, content)
+        digest = hashlib.sha256(content).hexdigest()
+        return InputFile(name, form, kind.media_type, len(content), digest, content)
     text = decode_utf8(content, place)
     return shorten_text(text, limits.characters) if as_text else text
-
-
-def _make_file(name: str, form: FileForm, kind: FileKind, content: bytes) -> InputFile:
-    digest = hashlib.sha256(content).hexdigest()
-    return InputFile(name, form, kind.media_type, len(content), digest, content)

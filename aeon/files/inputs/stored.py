@@ -9,12 +9,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from aeon.domain.errors import ConfigError
-from aeon.domain.request import FileForm, InputFile
+from aeon.domain.request import InputFile
 from aeon.files.text import create_like_folder, read_regular_file
 
 FOLDER = "files"
@@ -34,31 +34,7 @@ _stored: WeakKeyDictionary[InputFile, Path] = WeakKeyDictionary()
 """The place where each file was stored last: many rows of a batch may use the same one."""
 
 
-class DescribedFile(Protocol):
-    """The recorded fields of a file."""
-
-    @property
-    def name(self) -> str:
-        """The input's name."""
-
-    @property
-    def form(self) -> FileForm:
-        """How a model gets it."""
-
-    @property
-    def media_type(self) -> str:
-        """Its media type."""
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 (hex) of its content."""
-
-
-def name_stored(file: DescribedFile) -> str:
+def name_stored(file: InputFile) -> str:
     """Return the name of a file in the folder: its hash and the usual suffix of its kind."""
     return f"{file.sha256}{_SUFFIXES.get(file.media_type, '')}"
 
@@ -74,6 +50,7 @@ def store_files(recording: Path, files: Iterable[InputFile]) -> None:
         path = folder / name_stored(file)
         if path.exists():
             continue
+        # Beside, then renamed: whoever sees the name finds the whole file.
         part = path.with_name(f".{path.name}.{os.getpid()}")
         if not _link(_stored.get(file), part):
             with open(part, "wb", opener=create_like_folder) as written:
@@ -107,11 +84,11 @@ def _link(earlier: Path | None, path: Path) -> bool:
 
 
 def find_stored(
-    recording: Path | None, file: DescribedFile, *, packed: str = "", may_be_gone: bool = False
+    recording: Path | None, file: InputFile, *, packed: str = "", may_be_gone: bool = False
 ) -> InputFile:
-    """Return a file of a recording: `packed` in it as base64, or in the folder of its files;
-    without its content if it `may_be_gone` and is. Raises ConfigError for a file that is gone or
-    changed."""
+    """Return a described file of a recording with its content: `packed` in it as base64, or in the
+    folder of its files; without its content if it `may_be_gone` and is. Raises ConfigError for a
+    file that is gone or changed."""
     path = None if recording is None else locate_files(recording) / name_stored(file)
     content, problem = _unpack(packed, file) if packed else _read_stored(path, file)
     if problem and not may_be_gone:
@@ -119,7 +96,7 @@ def find_stored(
             f"the file that was the input {file.name} is missing: {problem}",
             hint=f"Give it again: input_files.{file.name}=path",
         )
-    return InputFile(file.name, file.form, file.media_type, file.size, file.sha256, content)
+    return replace(file, content=content)
 
 
 def locate_files(recording: Path) -> Path:
@@ -131,7 +108,7 @@ def locate_files(recording: Path) -> Path:
     return of_run if recording.suffix == ".sqlite" else Path(f"{recording}{BESIDE}")
 
 
-def _unpack(packed: str, file: DescribedFile) -> tuple[bytes, str]:
+def _unpack(packed: str, file: InputFile) -> tuple[bytes, str]:
     """Return the content of a file packed in a recording, or the problem with it."""
     content = b""
     with suppress(ValueError):
@@ -140,7 +117,7 @@ def _unpack(packed: str, file: DescribedFile) -> tuple[bytes, str]:
     return (content, "") if is_whole else (b"", "it has changed in the recording")
 
 
-def _read_stored(path: Path | None, file: DescribedFile) -> tuple[bytes, str]:
+def _read_stored(path: Path | None, file: InputFile) -> tuple[bytes, str]:
     """Return the content of a file, or the problem with it."""
     if path is None:
         return b"", "no folder has it"

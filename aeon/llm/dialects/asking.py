@@ -22,9 +22,10 @@ from aeon.llm.dialects.server import Server
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """The result of one attempt: a response, or a failure, with the server's refusal if it
-    refused."""
+    """The result of one attempt in a dialect: a response, or a failure, with the server's refusal
+    if it refused."""
 
+    dialect: Dialect
     response: LLMResponse | None = None
     failure: LLMError | None = None
     refusal: Refusal | None = None
@@ -51,8 +52,9 @@ class AttemptResult:
     @property
     def is_answer(self) -> bool:
         """Whether the server accepted the request, even if its answer is unusable."""
-        is_of_no_use = self.refusal is None and isinstance(self.failure, AnswerError)
-        return self.response is not None or is_of_no_use
+        if self.response is not None:
+            return True
+        return self.refusal is None and isinstance(self.failure, AnswerError)
 
     @property
     def is_refused(self) -> bool:
@@ -83,13 +85,12 @@ class _Asked:
     reported: AttemptResult
 
 
-def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Dialect]:
+def ask(wire: Wire, server: Server, attempt: Attempt) -> AttemptResult:
     """Make a request in the dialect known to work, and change the dialect after each refusal;
     usually one attempt.
 
-    Returns the answer, or the failure that explains the cause best, and its dialect. A refusal is
-    remembered for the server only if another dialect works. If a form is configured, only
-    parameters are tried out.
+    Returns the answer, or the failure that explains the cause best. A refusal is remembered for the
+    server only if another dialect works. If a form is configured, only parameters are tried out.
     """
     for name, message in wire.changed.items():
         if name not in server.beliefs.findings:
@@ -105,7 +106,7 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Di
             server.note_answer(wire.digest, opening, proved, finds_form=wire.finds_form)
         else:
             server.note_failure(wire.digest, may_be_form=asked.outcome.may_be_form)
-    return asked.reported, asked.trial.dialect
+    return asked.reported
 
 
 def _opening(wire: Wire, server: Server) -> Dialect:
@@ -129,12 +130,11 @@ def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) ->
         outcome = attempt(trial.dialect)
         if outcome.refusal is None:
             return _Asked(trial, outcome, outcome)
-        was_accepted = wire.digest in server.accepted
         refused = RefusedTrial(
             trial,
             outcome.refusal,
             wire,
-            was_accepted=was_accepted,
+            was_accepted=wire.digest in server.accepted,
             takes_marks=bool(server.marked_roles) and wire.marked_roles <= server.marked_roles,
         )
         downgrade = find_named_downgrade(refused)

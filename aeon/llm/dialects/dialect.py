@@ -175,6 +175,7 @@ class Wire:
         try:
             return to_json(body)  # five times as fast as the standard encoder
         except PydanticSerializationError:
+            # Text that is not valid Unicode: this raises the error that says so.
             return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
     def identify(self, dialect: Dialect) -> bytes:

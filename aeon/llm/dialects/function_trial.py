@@ -3,12 +3,11 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from aeon.domain.request import LLMResponse
-from aeon.llm.dialects.asking import AttemptResult
-from aeon.llm.dialects.dialect import Dialect, Wire
+from aeon.llm.dialects.asking import Attempt, AttemptResult
+from aeon.llm.dialects.dialect import Wire
 from aeon.llm.dialects.functions import FUNCTIONS
 from aeon.llm.dialects.server import Server
 from aeon.llm.extract import ExtractError, read_bare
@@ -20,12 +19,8 @@ _IGNORES = (
 
 
 def prove_functions(
-    outcome: AttemptResult,
-    dialect: Dialect,
-    wire: Wire,
-    server: Server,
-    attempt: Callable[[Dialect], AttemptResult],
-) -> tuple[AttemptResult, Dialect]:
+    outcome: AttemptResult, wire: Wire, server: Server, attempt: Attempt
+) -> AttemptResult:
     """Find out whether a server that accepted tools together with an answer schema can call them:
     some servers constrain the model to the schema from its first word.
 
@@ -33,25 +28,26 @@ def prove_functions(
     answer; if that answer calls tools, this form is used for later requests too. The usage of both
     attempts is added up.
     """
-    form = wire.functions(dialect)
+    without_functions = outcome.dialect.without | {FUNCTIONS}
+    form = wire.functions(outcome.dialect)
     if form is None or outcome.response is None or wire.settings.batch:
-        return outcome, dialect
+        return outcome
     if not server.doubts_functions:
-        return outcome, dialect
+        return outcome
     if _has_calls(outcome.response):
         server.calls_functions = True
-        return outcome, dialect
+        return outcome
+    # The last round allows no calls, so an answer without them shows nothing.
     if form.conversation.is_over:
-        return outcome, dialect
-    asked_in_answer = replace(dialect, without=dialect.without | {FUNCTIONS})
-    again = attempt(asked_in_answer)
+        return outcome
+    again = attempt(replace(outcome.dialect, without=without_functions))
     if again.response is None:
-        return outcome.add_usage_of(again), dialect
+        return outcome.add_usage_of(again)
     if _has_calls(again.response):
         server.believe(FUNCTIONS, _IGNORES, without=server.beliefs.dialect.without | {FUNCTIONS})
     else:
         server.note_no_calls()
-    return again.add_usage_of(outcome), asked_in_answer
+    return again.add_usage_of(outcome)
 
 
 def _has_calls(response: LLMResponse) -> bool:

@@ -81,6 +81,10 @@ def write_turns(form: FunctionCalling) -> Iterator[JsonObject]:
         str(tool["name"]): name for tool, name in zip(tools, _name_functions(tools), strict=True)
     }
     for number, turn in enumerate(form.conversation.turns):
+        if not turn.calls:
+            yield {"role": "assistant", "content": turn.text}
+            yield {"role": "user", "content": "\n\n".join(turn.results)}
+            continue
         ids = [f"call{number:02}{index:03}" for index in range(len(turn.calls))]
         yield {
             "role": "assistant",

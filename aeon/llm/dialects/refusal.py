@@ -32,7 +32,7 @@ _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     (
         "filter",
         frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"}),
-        r"(?!)",
+        r"(?!)",  # no words: known by its codes alone
     ),
     (
         "context",
@@ -195,6 +195,7 @@ def find_error(raw: bytes) -> Refusal | None:
     """Return the error in the body of a response with status 200; None if there is none."""
     try:
         body = json.loads(raw)
+        # Some servers put the error into the choice.
         failed = body if body.get("error") else (body.get("choices") or [{}])[0]
         return read_refusal(200, failed) if failed.get("error") else None
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):

@@ -56,6 +56,7 @@ class Server:
         self.prefixes = MarkedPrefixes()
         self.marked_roles = frozenset[str]()
         self._doubts: dict[str, int] = {}
+        # Reentrant, because methods that hold it call `believe`.
         self._lock = threading.RLock()
         self._first = threading.Lock()
         self._first_is_done = threading.Event()
@@ -72,6 +73,7 @@ class Server:
     @contextmanager
     def first_goes_ahead(self) -> Iterator[None]:
         """Serialise the first request, so that concurrent ones reuse what it learns."""
+        # The lock is never released: it only tells the first request from the others.
         if not self._first_is_done.is_set() and not self._first.acquire(blocking=False):
             self._first_is_done.wait()
         try:
@@ -163,6 +165,7 @@ class Server:
     def learn(self, other: Beliefs) -> None:
         """Add another process's findings to the present beliefs."""
         values = {field.name: getattr(other.dialect, field.name) for field in fields(Dialect)}
+        # A field as it was at first shows nothing: the other process may not have tried it.
         learned = {
             name: value for name, value in values.items() if value != getattr(Dialect(), name)
         }
@@ -198,6 +201,7 @@ _servers: dict[tuple[str, str, str], Server] = {}
 def server_at(endpoint: str, address: str, model: str) -> Server:
     """Return what the process knows of a model at an address, under the endpoint's name."""
     key = (endpoint, address, model)
+    # `setdefault` is atomic: threads that come at the same time get the same one.
     return _servers.get(key) or _servers.setdefault(key, Server(endpoint, model))
 
 

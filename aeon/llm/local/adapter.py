@@ -24,6 +24,7 @@ CLOSING_SECONDS = 5.0
 SEEDS = 2**32
 MAGIC = b"GGUF"
 
+# One call at a time: a model in memory holds the state of one prompt.
 _lock = threading.Lock()
 _in_memory: tuple[Loading, LocalModel] | None = None
 
@@ -88,8 +89,8 @@ class LocalAdapter:
             self._messages(request),
             max_tokens=wished.max_tokens or settings.max_tokens,
             temperature=settings.temperature if wished.temperature is None else wished.temperature,
-            seed=(settings.seed + request.sample)
-            % SEEDS,  # several answers to one request must be able to differ
+            # Several answers to one request must be able to differ.
+            seed=(settings.seed + request.sample) % SEEDS,
         )
         tell = piece_teller(request)
         for piece, ended in pieces:
@@ -106,8 +107,7 @@ class LocalAdapter:
             if ended is None and time.monotonic() >= deadline:
                 raise ProviderError(
                     f"the local model gave no answer to the {request.call} call within "
-                    f"{settings.timeout_seconds:g} s"
-                    f" ({usage.output_tokens} tokens were generated)",
+                    f"{settings.timeout_seconds:g} s ({usage.output_tokens} tokens were generated)",
                     hint="Raise provider.timeout_seconds, lower provider.max_tokens, or "
                     "take a smaller model.",
                     usage=usage,
@@ -132,11 +132,9 @@ class LocalAdapter:
     def _messages(self, request: LLMRequest) -> Sequence[Message]:
         # A repair prompt contains the schema already.
         tells_schema = self._settings.schema_in_prompt and request.call != "repair"
-        return (
-            with_system_text(request.messages, schema_in_words(request))
-            if tells_schema
-            else request.messages
-        )
+        if not tells_schema:
+            return request.messages
+        return with_system_text(request.messages, schema_in_words(request))
 
 
 def _load(loading: Loading) -> LocalModel:

@@ -128,7 +128,6 @@ def _load(loading: Loading) -> Llama:
     except (ImportError, ValueError, RuntimeError, MemoryError, OSError, TemplateError) as error:
         raise ProviderError(
             f"{loading.path}: the model could not be loaded: {error}",
-            hint="Is the file complete, is there memory for it (provider.n_ctx takes "
-            "some too), and does the installed "
-            "llama-cpp-python know this kind of model?",
+            hint="Is the file complete, is there memory for it (provider.n_ctx takes some too), "
+            "and does the installed llama-cpp-python know this kind of model?",
         ) from error

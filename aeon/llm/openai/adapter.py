@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -80,50 +81,35 @@ class OpenAIAdapter:
         """
         wire = Wire(request, self._settings, stream=wants_stream())
         server = server_at(*self._place, wire.model)
+        # Counted before the first attempt, so that a close ends all attempts of this call.
         closings = self._connection.closings
         attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
-        outcome, dialect = ask(wire, server, attempt)
-        outcome, dialect = learn_limit_name(outcome, dialect, wire, server, attempt)
-        outcome, dialect = prove_functions(outcome, dialect, wire, server, attempt)
+        outcome = ask(wire, server, attempt)
+        outcome = learn_limit_name(outcome, wire, server, attempt)
+        outcome = prove_functions(outcome, wire, server, attempt)
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
-        if not follows_schema(outcome.response.text, request):  # send the schema another way too
-            if dialect.form == "json_object":
-                server.believe(schema_beside=True)
-            by_parameter_alone = (
-                dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
-            )
-            if by_parameter_alone and self._settings.structured_output == "auto":
-                message = (
-                    "accepts json_schema, but an answer did not follow it: the "
-                    "schema goes into the prompt too"
-                )
-                server.believe("json_schema", message, schema_in_prompt=True)
+        if not follows_schema(outcome.response.text, request):
+            self._send_schema_otherwise(outcome.dialect, server, is_strict=request.strict)
         return outcome.response
 
-    def findings(self) -> tuple[ServerFinding, ...]:
-        """Return the messages found so far for the user, sorted."""
-        return tuple(
-            finding for server in servers_at(*self._place) for finding in server.findings()
-        )
-
-    def new_findings(self) -> tuple[ServerFinding, ...]:
-        """Return the findings that no adapter of the process has returned here before."""
+    def findings(self, *, only_new: bool = False) -> tuple[ServerFinding, ...]:
+        """Return the messages found so far for the user, sorted; with `only_new`, those that no
+        adapter of the process has returned that way before."""
         return tuple(
             finding
             for server in servers_at(*self._place)
-            for finding in server.findings(only_new=True)
+            for finding in server.findings(only_new=only_new)
         )
 
     def beliefs(self) -> JsonObject:
         """Return what is known of the server, for `learn` in a later process; the address itself is
         not included."""
-        believed = {
-            server.model: server.beliefs
+        values = {
+            server.model: server.beliefs.model_dump(mode="json")
             for server in servers_at(*self._place)
             if server.beliefs != Beliefs()
         }
-        values = {model: beliefs.model_dump(mode="json") for model, beliefs in believed.items()}
         return {self._digest: values} if values else {}
 
     def learn(self, beliefs: JsonMapping) -> None:
@@ -144,6 +130,19 @@ class OpenAIAdapter:
         """Close the connections; calls under way fail. A later call opens new ones."""
         self._connection.close()
 
+    def _send_schema_otherwise(self, dialect: Dialect, server: Server, *, is_strict: bool) -> None:
+        """Send the schema in another way too from now on, after an answer that did not follow it."""
+        if dialect.form == "json_object":
+            server.believe(schema_beside=True)
+        # Without `strict`, json_schema promises nothing that the answer could have broken.
+        is_broken = dialect.form == "json_schema" and not dialect.schema_in_prompt and is_strict
+        if is_broken and self._settings.structured_output == "auto":
+            message = (
+                "accepts json_schema, but an answer did not follow it: the "
+                "schema goes into the prompt too"
+            )
+            server.believe("json_schema", message, schema_in_prompt=True)
+
     def _attempt(
         self, wire: Wire, dialect: Dialect, server: Server, closings: int
     ) -> AttemptResult:
@@ -153,6 +152,7 @@ class OpenAIAdapter:
             kept = notes_of_call(server) if wire.request.call == "repair" else ()
             body = wire.body(dialect, server.prefixes, kept)
             with self._connection.client(closings) as client:
+                # Anew: waiting for a free slot takes nothing from the request's time.
                 began = time.monotonic()
                 deadline = began + allowed
                 send = partial(self._send, client, body, wire, dialect, deadline)
@@ -162,15 +162,15 @@ class OpenAIAdapter:
                     response = send()
         except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
-            return AttemptResult(failure=ProviderError(message))
+            return AttemptResult(dialect, failure=ProviderError(message))
         except Exception as error:
             failure = self._failure_of(error, allowed)
             if failure is None:
                 raise
-            outcome = AttemptResult(failure=failure)
+            outcome = AttemptResult(dialect, failure=failure)
         else:
             self._has_answered = True
-            outcome = self._read(response, wire)
+            outcome = self._read(response, wire, dialect)
             self._note_reasoning(outcome, response, server)
         if isinstance(outcome.failure, ProviderError):
             self._note_failure(outcome.failure, wire, time.monotonic() - began, server)
@@ -185,7 +185,7 @@ class OpenAIAdapter:
         deadline: float,
     ) -> Response:
         if wire.asks_for_stream(dialect) or "stream" in self._settings.extra_body:
-            tell = piece_teller(wire.request) or _ignore
+            tell = piece_teller(wire.request) or (lambda _: None)
             return client.stream(body, wire.model, deadline, tell)
         return client.post(body, wire.model, deadline)
 
@@ -205,7 +205,12 @@ class OpenAIAdapter:
             request=wire.request,
             deadline=deadline,
             is_closed=lambda: self._connection.closings != closings,
-            about={"endpoint": self._digest, "model": wire.model},
+            about={
+                "endpoint": self._digest,
+                "model": wire.model,
+                # An adapter around this one may make several calls for one request.
+                "messages": _digest_messages(wire.request),
+            },
         )
         return answer_in_background(wait, send)
 
@@ -214,21 +219,21 @@ class OpenAIAdapter:
         if outcome.response is not None and self._settings.api == "responses":
             notes_of_call(server).extend(find_reasoning_items(response.body))
 
-    def _read(self, response: Response, wire: Wire) -> AttemptResult:
+    def _read(self, response: Response, wire: Wire, dialect: Dialect) -> AttemptResult:
         is_chat = self._settings.api == "chat"
         body = response.body if is_chat else to_completion(response.body)
         if not 200 <= response.status < 300:
             refusal = refusal_in(response)
             refusal = refusal if is_chat else to_chat_names(refusal)
-            return AttemptResult(failure=error_of_refusal(refusal, self._endpoint), refusal=refusal)
+            failure = error_of_refusal(refusal, self._endpoint)
+            return AttemptResult(dialect, failure=failure, refusal=refusal)
         try:
-            return AttemptResult(
-                response=read_answer(body, wire.request, wire.model, self._endpoint)
-            )
+            answer = read_answer(body, wire.request, wire.model, self._endpoint)
         except AnswerError as failed:
-            return AttemptResult(failure=failed)
+            return AttemptResult(dialect, failure=failed)
         except LLMError as failed:
-            return AttemptResult(failure=failed, refusal=find_error(body))
+            return AttemptResult(dialect, failure=failed, refusal=find_error(body))
+        return AttemptResult(dialect, answer)
 
     def _failure_of(self, error: Exception, allowed: float) -> LLMError | None:
         # It knows the SDK, which a process without requests does not load.
@@ -274,5 +279,6 @@ class OpenAIAdapter:
             failure.usage_reported = False
 
 
-def _ignore(_: str) -> None:
-    """Ignore a piece of text: nobody is watching."""
+def _digest_messages(request: LLMRequest) -> str:
+    shown = [[message.role, message.content] for message in request.messages]
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]

@@ -40,11 +40,9 @@ _CONTEXT_HINT = (
     "or another model: a larger provider.max_tokens does not help."
 )
 _LIMIT_HINT = (
-    "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower "
-    "the effort. If that limit "
-    "is far: the server has one of its own, its context is full, or it knows the limit "
-    "by the other name "
-    "(provider.max_tokens_parameter)."
+    "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the "
+    "effort. If that limit is far: the server has one of its own, its context is full, or it "
+    "knows the limit by the other name (provider.max_tokens_parameter)."
 )
 _STREAM_BEGINS = (b"data:", b"event:", b":")
 
@@ -176,32 +174,33 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
 
 
 def _usage_of(reported: object) -> tuple[Usage, bool]:
-    read = _count(reported, "prompt_tokens")
-    written = _count(reported, "completion_tokens")
-    cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
-    reasoning = min(
-        written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
-    )
+    prompt = _count(reported, "prompt_tokens")
+    completion = _count(reported, "completion_tokens")
+    read = prompt or 0
+    written = completion or 0
+    # Prices subtract the parts from the whole, and a server may report larger parts.
+    cached = min(read, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
+    reasoning = _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
     usage = Usage(
-        input_tokens=read or 0,
-        output_tokens=written or 0,
+        input_tokens=read,
+        output_tokens=written,
         cached_tokens=cached,
-        reasoning_tokens=reasoning,
+        reasoning_tokens=min(written, reasoning),
         requests=1,
-        cache_write_tokens=min((read or 0) - cached, _cache_writes(reported)),
+        cache_write_tokens=min(read - cached, _cache_writes(reported)),
     )
-    return usage, None not in (read, written)
+    return usage, None not in (prompt, completion)
 
 
 def _cache_writes(reported: object) -> int:
     """Return the input tokens written to a cache, as reported by OpenRouter or by LiteLLM."""
     details = "prompt_tokens_details"
-    found = (
-        _count(reported, details, "cache_write_tokens"),
-        _count(reported, details, "cache_creation_tokens"),
-        _count(reported, "cache_creation_input_tokens"),
+    return (
+        _count(reported, details, "cache_write_tokens")
+        or _count(reported, details, "cache_creation_tokens")
+        or _count(reported, "cache_creation_input_tokens")
+        or 0
     )
-    return next(filter(None, found), 0)
 
 
 def _count(value: object, *names: str) -> int | None:
@@ -281,6 +280,7 @@ def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
     document = json.dumps(
         {**whole, "choices": [{"message": message, "finish_reason": reason}]}
     ).encode()
+    # Cut off, it is no JSON, and is reported as half a response.
     return document if reason else document[:-2]
 
 
@@ -289,7 +289,7 @@ def _add_choice(
 ) -> str | None:
     """Add a chunk's part of the first choice to its message, and return its finish reason."""
     if choice.get("index"):
-        return None
+        return None  # of several answers, only the first is read
     _add_to(message, choice.get("delta") or choice.get("message") or {}, tell)
     return choice.get("finish_reason")
 

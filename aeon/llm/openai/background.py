@@ -4,6 +4,7 @@ After a kill, the resumed run waits for the earlier response, whose id the run h
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,10 +24,13 @@ from aeon.llm.protocols import CALL_HEADERS, RUN
 from aeon.llm.watching import tell_waiting
 from aeon.store.notes import NOTES, RequestNotes
 
+_log = logging.getLogger("aeon")
 _UNDER_WAY = ("queued", "in_progress")
 _IN_VAIN = ("cancelled", "failed")
-_LOST = (400, 404, 410)
-"""Statuses of servers that do not have a response, or keep it no longer."""
+_LOST = (
+    "The server does not give the answer that an earlier run was waiting for (%s): it is asked for "
+    "anew, and paid for anew."
+)
 _NOTED = "response"
 _FIRST_WAIT_SECONDS = 0.2
 _MOST_WAIT_SECONDS = 5.0
@@ -41,7 +45,8 @@ _TRANSIENT = (408, 409, 429)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundWait:
     """The terms of a wait: its request, its deadline (as `time.monotonic()` counts), whether the
-    connection `is_closed`, and `about`, which identifies the server and model in notes."""
+    connection `is_closed`, and `about`, which identifies the server, the model and the call in
+    notes."""
 
     sdk: OpenAI
     request: LLMRequest
@@ -67,7 +72,7 @@ def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -
     try:
         if notes and document.get("status") in _UNDER_WAY:
             notes.write(wait.about, {_NOTED: document["id"]})
-    except Exception:
+    except Exception:  # without a note nobody would find it again, and it would be paid for
         _cancel(wait.sdk, document["id"])
         raise
     return _wait_until_done(wait, created)
@@ -75,18 +80,28 @@ def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -
 
 def _pick_up(wait: BackgroundWait, notes: RequestNotes) -> Response | None:
     """Return the current response of an earlier run; None if there is none, the server does not
-    have it, or it ended without an answer."""
+    give it, or it ended without an answer."""
     note = notes.find(wait.about)
     if note is None:
         return None
     response = _retrieve(wait.sdk, str(note[_NOTED]), wait.deadline)
-    if response.status in _LOST or _read(response).get("status") in _IN_VAIN:
+    why = _find_loss(response)
+    if why is not None:
+        _log.warning(_LOST, why)
         return None
     if response.status < 300:
         # This run's own note is withdrawn once there is an answer, and no further attempt finds it:
         # a response of no use is picked up once.
         notes.write(wait.about, note)
     return response
+
+
+def _find_loss(response: Response) -> str | None:
+    """Return why the response of an earlier run is lost; None if it is not."""
+    if 400 <= response.status < 500 and response.status not in _TRANSIENT:
+        return str(response.status)
+    state = _read(response).get("status")
+    return state if state in _IN_VAIN else None
 
 
 def _wait_until_done(wait: BackgroundWait, response: Response) -> Response:

@@ -1,6 +1,6 @@
 """The openai package's client for one server, created with the first request: bounded responses,
 one deadline for each request, no redirects, no environment settings meant for another server.
-docs/decisions/0032 gives the reasons."""
+docs/decisions/0033 gives the reasons."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ MAX_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 KEPT_SECONDS = 15.0
 _MOST_HANGUPS = 2
+# The SDK would report its own retries and timeout to the server.
 _NO_TELEMETRY = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit()}
 _END_OF_HEAD = b"\r\n\r\n"
+# A timeout of 0 would make a socket non-blocking, so that it fails otherwise than by timing out.
 _LEAST_SECONDS = 0.0001
 _PATHS: Mapping[ApiName, str] = {"chat": "/chat/completions", "responses": "/responses"}
 _ACCEPTED = "gzip, deflate"
@@ -142,17 +144,14 @@ class _TimedNetwork:
     def connect_tcp(self, host: str, *arguments: Any, **options: Any) -> _TimedConnection:
         if not is_loopback_name(host):
             return self._connect(host, *arguments, **options)
-        first, second = LOOPBACK
+        ipv4, ipv6 = LOOPBACK
         try:
-            return self._connect(first, *arguments, **options)
-        except Exception:
-            return self._connect(second, *arguments, **options)
+            return self._connect(ipv4, *arguments, **options)
+        except Exception:  # a server may listen on one of the two only
+            return self._connect(ipv6, *arguments, **options)
 
     def _connect(self, *arguments: Any, **options: Any) -> _TimedConnection:
         return _TimedConnection(self._inner.connect_tcp(*arguments, **options), self._opened)
-
-    def sleep(self, seconds: float) -> None:
-        self._inner.sleep(seconds)
 
 
 class BoundedClient(httpx2.Client):
@@ -290,6 +289,7 @@ class _Spread(httpx2.BaseTransport):
 
     def __init__(self, make: Callable[[], httpx2.BaseTransport]) -> None:
         self._make = make
+        # Threads share these without a lock: appending to a list and popping from it are atomic.
         self._made: list[httpx2.BaseTransport] = []
         self._free: list[httpx2.BaseTransport] = []
 
@@ -298,6 +298,7 @@ class _Spread(httpx2.BaseTransport):
         try:
             response = transport.handle_request(request)
         except BaseException:
+            # It may be lent again: a broken connection is replaced before its next request.
             self._free.append(transport)
             raise
         inner: Any = response.stream
@@ -533,7 +534,7 @@ def read_stream(
     try:
         chunks = Stream(cast_to=object, response=response, client=sdk)
         body = assemble(chunks, tell) if api == "chat" else assemble_response(chunks, tell)
-    except APIConnectionError:
+    except APIConnectionError:  # which is an APIError too
         raise
     except APIError as error:  # an error inside the stream
         body = json.dumps({"error": error.body}).encode()

@@ -44,6 +44,7 @@ class Connection:
             try:
                 yield self._open()
             except Exception:
+                # A close makes requests under way fail in whatever way; only this explains it.
                 if self.closings != closings:
                     raise ConnectionClosed from None
                 raise
@@ -63,6 +64,7 @@ class Connection:
         if client is not None and self._process == os.getpid():
             return client
         with self._lock:
+            # Another thread may have made it meanwhile.
             if self._client is None or self._process != os.getpid():
                 self._client = self._make()
                 self._process = os.getpid()

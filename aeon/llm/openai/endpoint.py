@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SHOWN = 300
+# Shorter values may be ordinary words, and replacing those would garble messages and answers.
 SHORTEST_SECRET = 8
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
+_ACCOUNT_VARIABLES = {
+    "OpenAI-Organization": "OPENAI_ORG_ID",
+    "OpenAI-Project": "OPENAI_PROJECT_ID",
+}
 
 
 class Response(NamedTuple):
@@ -46,16 +51,13 @@ class Endpoint:
         client: OpenAI | None = None,
     ) -> None:
         given = dict(headers or {})
+        names = {name.lower() for name in given}
         self.settings = settings
         self.client = client
-        self.base_url = settings.base_url or DEFAULT_BASE_URL
-        if client is not None:
-            self.base_url = str(client.base_url).rstrip("/")
+        self.base_url = _find_address(settings, client)
         self.address = show_address(self.base_url)
         self.key = key
-        names = {name.lower() for name in given}
         self.key_sent = bool(key or settings.token_provider or client or names & _KEY_HEADERS)
-        _check_address(self.base_url)
         self.query = dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
         _check_header("Authorization", key or "", settings.api_key_env)
         for name, value in given.items():
@@ -72,22 +74,17 @@ class Endpoint:
         self._key_forms: list[str] = []
         for value in values:
             self._hide_in_answers(value)
+            # The token alone, of `Bearer TOKEN`.
             self._hide_in_answers(value.rpartition(" ")[2])
 
     def _account_headers(self, configured: set[str]) -> dict[str, str]:
-        own: dict[str, str] = {}
         # Other servers than OpenAI must not receive its account headers.
-        if self.settings.name == "openai" and self.base_url.rstrip("/") == DEFAULT_BASE_URL:
-            variables = {
-                "OpenAI-Organization": "OPENAI_ORG_ID",
-                "OpenAI-Project": "OPENAI_PROJECT_ID",
-            }
-            own |= {
-                name: os.environ[variable]
-                for name, variable in variables.items()
-                if os.environ.get(variable)
-            }
-        return {name: value for name, value in own.items() if name.lower() not in configured}
+        if self.settings.name != "openai" or self.base_url.rstrip("/") != DEFAULT_BASE_URL:
+            return {}
+        own = {name: os.environ.get(variable) for name, variable in _ACCOUNT_VARIABLES.items()}
+        return {
+            name: value for name, value in own.items() if value and name.lower() not in configured
+        }
 
     def hide(self, secret: str) -> None:
         """Hide a secret in all messages from now on."""
@@ -140,7 +137,11 @@ def _find_secrets(values: Sequence[str], query: str) -> list[str]:
     return sorted(secrets, key=len, reverse=True)
 
 
-def _check_address(address: str) -> None:
+def _find_address(settings: EndpointSettings, client: OpenAI | None) -> str:
+    """Return the base URL: a client's own, else the configured one. Raises ConfigError."""
+    address = settings.base_url or DEFAULT_BASE_URL
+    if client is not None:
+        address = str(client.base_url).rstrip("/")
     try:
         url = urlsplit(address)
         is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
@@ -150,7 +151,7 @@ def _check_address(address: str) -> None:
         raise ConfigError(
             "provider.base_url is no http address, or holds a user or a password: "
             f"{show_address(address)}",
-            hint="Write it in full, for example http://localhost:8000/v1; a password goes "
-            "into a header, for which "
-            "provider.extra_headers_env.Authorization=NAME names a variable.",
+            hint="Write it in full, for example http://localhost:8000/v1; a password goes into a "
+            "header, for which provider.extra_headers_env.Authorization=NAME names a variable.",
         )
+    return address

@@ -46,29 +46,26 @@ _KINDS: Mapping[str, type[ProviderError]] = {
 _HINTS = {
     "key": "Check the key in the environment variable {key_env}, and that it may use "
     "this model and server.",
-    "credit": "The account of the key in {key_env} has no credit left: add some at the "
-    "provider, or name another "
-    "provider in provider.fallbacks. Waiting does not help.",
+    "credit": "The account of the key in {key_env} has no credit left: add some at the provider, "
+    "or name another provider in provider.fallbacks. Waiting does not help.",
     "limit": "Lower provider.max_concurrency, set provider.requests_per_minute or "
-    "tokens_per_minute, or name a "
-    "fallback.",
+    "tokens_per_minute, or name a fallback.",
     "failure": "The server at {address} fails: see its log or status page, and try again later.",
-    "context": "The prompt, with room for an answer, is too long for the model: choose "
-    "one with a larger context, give "
-    "it less material, or lower provider.max_tokens if it is set.",
+    "context": "The prompt, with room for an answer, is too long for the model: choose one with a "
+    "larger context, give it less material, or lower provider.max_tokens if it is set.",
     "model": "Check provider.model (and roles.*.model): `aeon doctor` tries the model of "
     "each role.",
     "form": "The server does not accept provider.structured_output={form}; auto finds out "
     "what it accepts.",
     "api": _API_HINT,
     "path": f"Check provider.model. {_API_HINT}",
-    "request": "Check provider.model and its parameters (temperature, max_tokens, "
-    "effort, extra_body) against the "
-    "server. reasoning=none sends no effort; provider.structured_output=prompt puts the "
-    "schema in the prompt alone.",
+    "request": "Check provider.model and its parameters (temperature, max_tokens, effort, "
+    "extra_body) against the server. reasoning=none sends no effort; "
+    "provider.structured_output=prompt puts the schema in the prompt alone.",
 }
 _BEHIND_A_PROXY = "llm_provider-"  # LiteLLM's prefix for the headers of the provider behind it
 _RESET = "x-ratelimit-reset-"
+# OpenAI's form of a duration: `1d2h3m4.5s` or `250ms`.
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+\.?\d*)s)?(?:(\d+\.?\d*)ms)?")
 
 

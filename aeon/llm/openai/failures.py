@@ -41,7 +41,7 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
             return _error_of_connection(error, endpoint, allowed)
         case httpx2.InvalidURL():
             return _not_connected(error, endpoint)
-        case ImportError():  # a proxy's dependency is missing
+        case ImportError():  # httpx2 imports socksio once a proxy needs it
             detail = (
                 f"no connection to {endpoint.address}: its proxy speaks SOCKS, and "
                 "socksio is missing"
@@ -72,9 +72,8 @@ def _make_timeout(endpoint: Endpoint, allowed: float) -> ConnectionFailed:
     address = endpoint.address
     return ConnectionFailed(
         f"{address} gave no answer within {allowed:.3g} s",
-        hint=f"Check provider.base_url ({address}); a slow model, or one that is still "
-        "loading, may "
-        f"need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
+        hint=f"Check provider.base_url ({address}); a slow model, or one that is still loading, "
+        f"may need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
         sent=True,
         timed_out=True,
     )

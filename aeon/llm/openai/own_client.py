@@ -65,9 +65,9 @@ def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvide
             f"client={name}: provider={provider.kind} uses no server that speaks OpenAI's protocol",
             hint="A client goes with provider=openai or a preset of it, or with provider=auto.",
         )
-    values = {key: getattr(provider, key) for key in ChainSettings.model_fields}
+    shared = {key: getattr(provider, key) for key in ChainSettings.model_fields}
     address = str(client.base_url).rstrip("/")
-    return OpenAIProvider(**{**values, "client": name, "base_url": address})
+    return OpenAIProvider.model_validate({**shared, "client": name, "base_url": address})
 
 
 class OwnClient:
@@ -80,6 +80,7 @@ class OwnClient:
 
     def __init__(self, client: OpenAI, api: ApiName = "chat") -> None:
         # A copy would lose patches applied to methods of this very object.
+        # `stack.retry` retries, and counts attempts; so the SDK must not.
         self.sdk = client if client.max_retries == 0 else client.with_options(max_retries=0)
         self._api = api
         self._create: Any = self.sdk.chat.completions.with_raw_response.create
@@ -120,6 +121,7 @@ class OwnClient:
             **known,
             extra_body=others or None,
             extra_headers=dict(CALL_HEADERS.get()) or None,
+            # Never negative, which a socket refuses.
             timeout=Timeout(max(0.001, deadline - time.monotonic())),
         )
         response: httpx2.Response = answered.http_response

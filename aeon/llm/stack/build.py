@@ -1,9 +1,9 @@
 """Assembles the wrappers around a provider's adapter, here and nowhere else. Outermost first:
 
-- RunLimits: the run's caps on what it requests; a stored answer counts too
+- Spend: the run's caps on what it requests; a stored answer counts too
 - Stored: a stored answer for a request that was paid before
 - ProfileMemo: the first profile of an equal task, requested in this process before
-- Spend: real money and tokens; answers of the two above never get here
+- Spend, without caps: real money and tokens; answers of the two above never get here
 - Patient: waits for endpoints that are down or busy, and sends the call again
 - Fallback: over endpoints, those that are cooling down last; each of them has:
 - Retry: its backoff occupies no slot of the limiter inside it
@@ -25,14 +25,14 @@ from aeon.llm.prices import PriceBook, PriceList, name_endpoints, price_list
 from aeon.llm.protocols import (
     BatchingAdapter,
     LearningAdapter,
-    NamedAdapter,
     OfRun,
-    SyntheticAdapter,
     close,
+    find_model,
+    is_synthetic,
 )
 from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
-from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
+from aeon.llm.stack.limits import LimitSettings, Meter, Spend
 from aeon.llm.stack.patience import Patience, Patient
 from aeon.llm.stack.retry import EndpointAdapter as EndpointAdapter
 from aeon.llm.stack.retry import Fallback, Retry
@@ -70,8 +70,7 @@ class Endpoints:
     @property
     def synthetic(self) -> bool:
         """Whether the first adapter's answers are generated without a model."""
-        first = self._endpoints[0].adapter
-        return isinstance(first, SyntheticAdapter) and bool(first.synthetic)
+        return is_synthetic(self._endpoints[0].adapter)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, at the first endpoint, once."""
@@ -103,7 +102,7 @@ def run_stack(
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
     run_id: str | None = None,
-) -> RunLimits:
+) -> Spend:
     """Wrap a process's endpoints, or any adapter with the settings `provider`, for one run.
 
     `retry` defaults to the endpoints' own. `session` is the run's use of the store, configured by
@@ -114,7 +113,6 @@ def run_stack(
     asked = []
     for endpoint in endpoints:
         state = endpoint.state
-        has_next = endpoint.has_next
         inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
         inner = inner.of_run(stop) if isinstance(inner, BatchingAdapter) else inner
         inner = Retry(
@@ -122,7 +120,7 @@ def run_stack(
             retry or endpoint.retry,
             emit=emit,
             stop=stop,
-            has_next=has_next,
+            has_next=endpoint.has_next,
             state=state,
             call_seconds=endpoint.seconds_of_call,
         )
@@ -131,9 +129,10 @@ def run_stack(
     patient = Patient(fallback, asked, endpoints.patience, emit=emit, stop=stop)
     inner = Spend(OfRun(patient, run_id, stop), LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
+    # Outside of the memo, so that a profile that is remembered gets into each run's store too.
     if session is not None:
         inner = Stored(inner, session, provider, store, stop=stop, learners=endpoints.learners)
-    return RunLimits(inner, limits, prices)
+    return Spend(inner, limits, prices)
 
 
 def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) -> Endpoints:
@@ -141,17 +140,23 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     and priced like `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
-    named = provider.model if provider else ""
-    model = str(adapter.model if isinstance(adapter, NamedAdapter) else named)
-    prices = PriceList(provider.prices if provider else None, model=model)
-    return Endpoints(
-        [EndpointAdapter("", adapter, provider.retry if provider else RetrySettings(), prices)]
-    )
+    model = find_model(adapter)
+    if provider is None:
+        prices = PriceList(model=model or "")
+        return Endpoints([EndpointAdapter("", adapter, prices=prices)])
+    prices = PriceList(provider.prices, model=provider.model if model is None else model)
+    return Endpoints([EndpointAdapter("", adapter, provider.retry, prices)])
 
 
 def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:
     """Return what servers refuse or fail to follow, sorted; with `only_new`, only what was not
     returned that way before."""
-    learners = endpoints_of(adapter).learners
-    found = [learner.new_findings() if only_new else learner.findings() for learner in learners]
-    return tuple(sorted({str(finding) for each in found for finding in each}))
+    return tuple(
+        sorted(
+            {
+                str(finding)
+                for learner in endpoints_of(adapter).learners
+                for finding in learner.findings(only_new=only_new)
+            }
+        )
+    )

@@ -17,20 +17,22 @@ from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.limiter import Clock, Limiter
 from aeon.llm.watching import tell_waiting
 
-_SERVER = (errors.ConnectionFailed, errors.ServerFailed, errors.NotAnAPI)
+# Every other error shows that the server is reachable.
 DOWN = (
-    *_SERVER,
+    errors.ConnectionFailed,
+    errors.ServerFailed,
+    errors.NotAnAPI,
     errors.AuthenticationFailed,
     errors.QuotaExhausted,
-)  # every other error shows that the server is reachable
+)
 _UNAVAILABLE = {408, 502, 503, 504, 529}
 """Statuses by which a server, or a gateway before it, says that it cannot answer any request now.
 """
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 _LEAST_COOLDOWN_SECONDS = 0.05
-_MOST_DOUBLINGS = 20
-_POLL_SECONDS = 0.25
+_MOST_DOUBLINGS = 20  # without a bound, the power overflows in a long outage
+_POLL_SECONDS = 0.25  # how often a wait looks whether its run is to stop
 
 
 class EndpointState:
@@ -43,7 +45,8 @@ class EndpointState:
     cooldown, one call tests the endpoint. If no other can answer, the first cooldowns are short:
     each is as long as a further backoff.
 
-    `answers` counts the answered requests; `was_reached` says whether any request ever arrived.
+    `answers` counts the answered requests; `was_reached` says whether any request ever arrived;
+    `cause` is the error that caused the cooldown.
     """
 
     def __init__(
@@ -57,14 +60,14 @@ class EndpointState:
         clock: Clock = time.monotonic,
     ) -> None:
         self.limiter = limiter
-        self._name = name
+        self.name = name
         self._breaker = breaker
         self._retry = retry
         self._has_next = has_next
         self._clock = clock
-        self._least_failing_seconds = (
-            0.0 if has_next else max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
-        )
+        self._least_failing_seconds = 0.0
+        if not has_next:
+            self._least_failing_seconds = max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
         self.answers = 0
         self.was_reached = False
         self._is_awaited = False
@@ -75,27 +78,17 @@ class EndpointState:
         self._answered_at = clock()
         self._cooling_until: float | None = None
         self._cooldown_seconds = 0.0
-        self._cause: LLMError | None = None
+        self.cause: LLMError | None = None
 
     @property
     def is_cooling(self) -> bool:
         """Whether the endpoint must not be called now."""
-        return self._is_cooling(self._clock())
-
-    @property
-    def name(self) -> str:
-        """The endpoint's name."""
-        return self._name
+        return self._cooling_until is not None and self._clock() < self._cooling_until
 
     @property
     def failing_since(self) -> float | None:
         """When the endpoint began to fail, on the clock of `now`; None while it does not."""
         return self._failing_since if self._failures else None
-
-    @property
-    def cause(self) -> LLMError | None:
-        """The error that caused the cooldown."""
-        return self._cause
 
     def now(self) -> float:
         """Return the seconds on the endpoint's clock."""
@@ -175,7 +168,7 @@ class EndpointState:
     def refusal(self) -> CircuitOpen:
         """Return the error that says why the endpoint is not called, and for how long."""
         seconds = max(0.0, (self._cooling_until or 0.0) - self._clock())
-        cause = self._cause
+        cause = self.cause
         what = "is busy (429)"
         why = ""
         hint = (
@@ -186,14 +179,14 @@ class EndpointState:
             what = f"has failed {self._failures} times in a row"
             why = f"; {type(cause).__name__}: {cause.message}"
             hint = cause.hint
-        message = f"{self._name} {what} and is not asked for {seconds:.3g} s{why}"
+        message = f"{self.name} {what} and is not asked for {seconds:.3g} s{why}"
         return CircuitOpen(message, retry_after=seconds, hint=hint)
 
     def end_busy_cooldown(self) -> None:
         """End the cooldown of a busy endpoint, because no other endpoint can answer either; one
         that is down continues to cool down."""
         with self._lock:
-            if self._has_next and isinstance(self._cause, RateLimited):
+            if self._has_next and isinstance(self.cause, RateLimited):
                 self._make_available()
 
     def note_answer(self, *, sent_at: float = inf, is_trial: bool = False) -> None:
@@ -211,6 +204,7 @@ class EndpointState:
         with self._lock:
             if not isinstance(error, errors.ConnectionFailed) or error.sent:
                 self.was_reached = True
+            # Requests that were under way when the cooldown began tell nothing new.
             if self._cooling_until is not None and not is_trial:
                 return
             if isinstance(error, DOWN):
@@ -236,7 +230,7 @@ class EndpointState:
     def _cooldown_of_busy(self, error: RateLimited, *, is_trial: bool) -> float | None:
         asked = error.retry_after or 0.0
         if not self._has_next:
-            is_still_busy = is_trial and isinstance(self._cause, RateLimited)
+            is_still_busy = is_trial and isinstance(self.cause, RateLimited)
             return max(asked, self._further_backoff(self._cooldowns + 1)) if is_still_busy else None
         is_too_busy = (
             self.limiter.refusals >= self._retry.attempts or asked > self._retry.max_wait_seconds
@@ -269,18 +263,15 @@ class EndpointState:
 
     def _begin_cooldown(self, seconds: float, error: LLMError) -> None:
         self._cooldown_seconds = seconds
-        self._cause = error
+        self.cause = error
         self._cooling_until = self._clock() + seconds
         self._cooldowns += 1
-
-    def _is_cooling(self, now: float) -> bool:
-        return self._cooling_until is not None and now < self._cooling_until
 
     def _make_available(self) -> None:
         self._failures = self._cooldowns = 0
         self._failing_since = 0.0
         self._cooling_until = None
-        self._cause = None
+        self.cause = None
         self._is_up.notify_all()
 
 
@@ -299,7 +290,7 @@ class Gate:
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
         state = self._state
-        limiter = self._state.limiter
+        limiter = state.limiter
         is_trial = state.admit()
 
         def check() -> None:
@@ -315,16 +306,14 @@ class Gate:
         try:
             response = self._inner.complete(request)
         except LLMError as error:
-            limiter.leave(
-                turn, error.usage.total_tokens if error.usage_reported else turn.tokens, error
-            )
+            used = error.usage.total_tokens if error.usage_reported else turn.tokens
+            limiter.leave(turn, used, error)
             state.note_failure(error, is_trial=is_trial)
             raise
         except BaseException:
             limiter.leave(turn, 0)
             raise
-        limiter.leave(
-            turn, response.usage.total_tokens if response.usage_reported else turn.tokens, response
-        )
+        used = response.usage.total_tokens if response.usage_reported else turn.tokens
+        limiter.leave(turn, used, response)
         state.note_answer(sent_at=sent_at, is_trial=is_trial)
         return response

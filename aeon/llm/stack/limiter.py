@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from aeon.domain.errors import LLMError, RateLimited
 from aeon.domain.request import LLMRequest, LLMResponse, estimate_tokens
 
-PERIOD_SECONDS = (
-    61.0  # a minute, and a second, since requests that were sent on time may arrive late
-)
+# A minute, and a second, since requests that were sent on time may arrive late.
+PERIOD_SECONDS = 61.0
 POLL_SECONDS = 0.1
 _QUEUED_SECONDS = 0.5
 """How often the requests behind the first one check; they are woken when they become the first."""
-EXPECTED_OUTPUT = 500
+EXPECTED_OUTPUT = 500  # tokens of an answer, until some have been seen
 
 Clock = Callable[[], float]
 
@@ -63,6 +62,7 @@ class PerMinute:
 
     def correct(self, counted: Counted, used: int) -> None:
         """Replace a count by the units really used, while it still counts."""
+        # An older count has left the total already.
         if self._counted and self._counted[0].at <= counted.at:
             self._total += used - counted.units
             counted.units = used
@@ -140,7 +140,7 @@ class Limiter:
                 turn.called.clear()
                 check()
             tell(0.0)
-        except BaseException:
+        except BaseException:  # whoever leaves the queue lets the next one look
             with self._lock:
                 self._waiting.remove(turn)
                 self._call_next()
@@ -157,6 +157,7 @@ class Limiter:
             if self._tokens and turn.counted:
                 self._tokens.correct(turn.counted, used_tokens)
             if isinstance(outcome, RateLimited):
+                # Requests sent before the last narrowing knew nothing of it.
                 if turn.number > self._narrowed_at:
                     self._width = max(1.0, min(self._width, self._under_way + 1) / 2)
                     self._narrowed_at = self._sent
@@ -168,6 +169,7 @@ class Limiter:
                 self._width = min(self._most, self._width + 1 / self._width)
                 self.refusals = 0
                 if output := outcome.usage.output_tokens:
+                    # A moving average of about the last eight answers.
                     self._average_output += (output - self._average_output) // 8
             self._call_next()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from pydantic import Field
+from pydantic import PositiveFloat, PositiveInt
 
 from aeon.domain.errors import AeonError, LimitReached, LLMError, ProviderError
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
@@ -18,11 +18,11 @@ class LimitSettings(Value):
     """`limits`: the caps on one run; None means no cap. Seconds are wall time; cost is in the
     currency of the prices."""
 
-    max_seconds: LowerOfRow[float | None] = Field(default=None, gt=0)
-    max_tokens: LowerOfRow[int | None] = Field(default=None, gt=0)
-    max_cost: LowerOfRow[float | None] = Field(default=None, gt=0)
-    max_llm_calls: LowerOfRow[int | None] = Field(default=None, gt=0)
-    max_passes: LowerOfRow[int | None] = Field(default=20, gt=0)
+    max_seconds: LowerOfRow[PositiveFloat | None] = None
+    max_tokens: LowerOfRow[PositiveInt | None] = None
+    max_cost: LowerOfRow[PositiveFloat | None] = None
+    max_llm_calls: LowerOfRow[PositiveInt | None] = None
+    max_passes: LowerOfRow[PositiveInt | None] = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,18 @@ class Meter:
         """Add the usage of a finished call and its cost, None if unknown."""
         with self._lock:
             spent = self.spent
-            total = (
-                spent.cost + cost
-                if metered and spent.cost is not None and cost is not None
-                else None
-            )
+            total = None
+            if metered and spent.cost is not None and cost is not None:
+                total = spent.cost + cost
             self.spent = Spent(
                 spent.calls, spent.usage + usage, total, spent.unmetered + (not metered)
             )
 
 
 class Spend:
-    """Meters all calls, failed ones too, and enforces the limits."""
+    """Meters all calls, failed ones too, and enforces the limits on what is requested. A call counts
+    when it is sent, its tokens and cost when it ends, so a run exceeds its caps by at most the calls
+    then under way. A cap on something that cannot be known counts as reached."""
 
     def __init__(
         self,
@@ -105,12 +105,6 @@ class Spend:
             response.usage, self._prices.cost_of(response, request), metered=_is_metered(response)
         )
         return response
-
-
-class RunLimits(Spend):
-    """Enforces one run's caps on what it requests. A call counts when it is sent, its tokens and
-    cost when it ends, so a run exceeds its caps by at most the calls then under way. A cap on
-    something that cannot be known counts as reached."""
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:

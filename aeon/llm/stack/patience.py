@@ -119,9 +119,9 @@ class Patient:
         seconds = None
         if self._is_passing(error, wait, state):
             seconds = state.cool_down(error, len(wait.failed), max(left, 0.0))
-        if seconds is None and len(wait.failed) == 1:
-            raise error
         if seconds is None:
+            if len(wait.failed) == 1:
+                raise error
             raise in_other_words(wait.failed, error.message) from error
         if left <= 0 or seconds > left:
             raise self._end_waiting(wait, state) from error
@@ -168,6 +168,7 @@ class Patient:
     def _last_met(self, cause: LLMError) -> LLMError:
         """Return the last attempt's error without the count of attempts; with several endpoints,
         the error that names each of them."""
+        # `Retry` raises its copy, with the count, from the error itself.
         met = cause.__cause__
         return met if isinstance(met, LLMError) and not self._has_several else cause
 

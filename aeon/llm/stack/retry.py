@@ -21,9 +21,8 @@ from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState
 
 STOP_POLL_SECONDS = 0.05
-LEAST_WAIT_SECONDS = (
-    1.0  # the least that a wait requested by the server counts, so that it cannot ask without end
-)
+LEAST_WAIT_SECONDS = 1.0
+"""The least that a wait requested by the server counts, so that it cannot ask without end."""
 
 
 class Retry:
@@ -74,6 +73,7 @@ class Retry:
     def _attempt(self, request: LLMRequest, failed: list[LLMError]) -> LLMResponse:
         if failed:
             self._check_stop(request, failed)
+        # A time-out is for the whole call, waits that the server asked for included.
         taken = sum(error.seconds for error in failed if isinstance(error, ProviderError))
         before = SECONDS_BEFORE.set(taken + sum(map(_read_retry_after, failed)))
         try:
@@ -176,6 +176,7 @@ def sleep_until_stopped(seconds: float, stop: Callable[[], bool]) -> None:
 def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
     """Return a copy of the last failure with another message and the usage of all; the original is
     unchanged."""
+    # It stays the cause of the copy, in its own words.
     last = copy.copy(failed[-1])
     last.message = message
     last.args = (message,)
@@ -195,9 +196,8 @@ def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMRespo
 
 def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
     """Return the total usage of failed attempts, and whether all of it is known."""
-    return sum((error.usage for error in failed), start=Usage()), all(
-        error.usage_reported for error in failed
-    )
+    usage = sum((error.usage for error in failed), start=Usage())
+    return usage, all(error.usage_reported for error in failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +231,9 @@ class Fallback:
         failed: list[LLMError] = []
         for endpoint in self._in_order():
             is_first = endpoint is self._endpoints[0]
-            # Endpoints other than the first use their own model.
-            asked = (
-                request
-                if is_first
-                else replace(request, parameters=replace(request.parameters, model=None))
-            )
+            asked = request
+            if not is_first:  # it uses its own model
+                asked = replace(request, parameters=replace(request.parameters, model=None))
             try:
                 response = endpoint.adapter.complete(asked)
             except LLMError as error:
@@ -247,21 +244,17 @@ class Fallback:
                 continue
             if not is_first:
                 self._report(request, failed, endpoint.name)
-            named = (
-                response
-                if response.endpoint == endpoint.name
-                else replace(response, endpoint=endpoint.name)
-            )
-            return with_usage_of(failed, named)
+            if response.endpoint != endpoint.name:
+                response = replace(response, endpoint=endpoint.name)
+            return with_usage_of(failed, response)
         if len(failed) == 1:
             raise failed[0]
         before = "; ".join(
             f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1]
         )
         last = failed[-1]
-        raise in_other_words(
-            failed, f"{last.endpoint}: {last.message} (asked before it: {before})"
-        ) from last
+        message = f"{last.endpoint}: {last.message} (asked before it: {before})"
+        raise in_other_words(failed, message) from last
 
     def _in_order(self) -> Iterator[EndpointAdapter]:
         last: list[EndpointAdapter] = []
@@ -280,16 +273,16 @@ class Fallback:
         if (before, name) in self._reported:
             return
         self._reported.add((before, name))
-        error = (
-            failed[-1]
-            if failed
-            else first.state.refusal()
-            if first.state
-            else LLMError("not asked")
+        error = LLMError("not asked")
+        if failed:
+            error = failed[-1]
+        elif first.state is not None:  # it cools down, and comes last in the order
+            error = first.state.refusal()
+        event = FallbackUsed(
+            site=request.site,
+            call=request.call,
+            failed=before,
+            endpoint=name,
+            error=f"{type(error).__name__}: {error.message}",
         )
-        told = f"{type(error).__name__}: {error.message}"
-        site = request.site
-        self._emit(
-            FallbackUsed(site=site, call=request.call, failed=before, endpoint=name, error=told),
-            site,
-        )
+        self._emit(event, request.site)

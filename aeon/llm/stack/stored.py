@@ -97,13 +97,13 @@ class Stored:
             step_id=site.step_id,
             attempt=site.attempt,
         )
+        sample = self._store.sample
+        # Keys that say nothing are left out: answers stored before they existed are found too.
         body = {
             "model": parameters.model,
             "parameters": {name: value for name, value in given.items() if value is not None},
             **({"provider": self._shaping} if self._shaping else {}),
-            "sample": [self._store.sample, request.sample]
-            if request.sample
-            else self._store.sample,
+            "sample": [sample, request.sample] if request.sample else sample,
             "messages": [_describe_message(message) for message in request.messages],
             "strict": request.strict,
             "schema": request.schema,
@@ -115,9 +115,8 @@ class Stored:
             for adapter in self._learners:
                 adapter.learn(answer.get(FOUND_OUT) or {})
         except (TypeError, ValueError, AttributeError) as error:
-            raise StoreFailed(
-                f"an answer in the store cannot be read: {FOUND_OUT}: {error}"
-            ) from error
+            message = f"an answer in the store cannot be read: {FOUND_OUT}: {error}"
+            raise StoreFailed(message) from error
         if self._session.replays and self._store.pace_seconds:
             sleep_until_stopped(self._store.pace_seconds, self._stop)
             if self._stop():
@@ -140,23 +139,14 @@ class ProfileMemo:
         if request.site.phase != "PROFILE" or request.site.cycle != 0:
             return self._inner.complete(request)
         messages = [_describe_message(message) for message in request.messages]
-        asked = [
-            request.call,
-            messages,
-            request.schema,
-            str(request.parameters),
-            request.sample,
-            self._sample,
-        ]
-        key = json.dumps(asked)
+        parameters = str(request.parameters)
+        samples = (request.sample, self._sample)
+        key = json.dumps([request.call, messages, request.schema, parameters, *samples])
         response = self._known.get(key)
         if response is None:
             response = self._known.setdefault(key, self._inner.complete(request))
-        when_unusable(lambda: self._forget(key))
+        when_unusable(lambda: self._known.pop(key, None))
         return response
-
-    def _forget(self, key: str) -> None:
-        self._known.pop(key, None)
 
 
 class Absent:
@@ -181,9 +171,8 @@ def select_shaping_settings(provider: ProviderSettings) -> JsonObject:
         try:
             found["scenario"] = sha256(scenario.read_bytes()).hexdigest()
         except OSError as error:
-            raise StoreFailed(
-                f"the scenario {scenario} cannot be read: {error.strerror}"
-            ) from error
+            message = f"the scenario {scenario} cannot be read: {error.strerror}"
+            raise StoreFailed(message) from error
     return {name: value for name, value in found.items() if value not in (None, {})}
 
 
@@ -202,15 +191,11 @@ def response(answer: JsonObject) -> LLMResponse:
         if "error" not in answer:
             known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
             return _RESPONSE.validate_python({**known, "usage": read_stored_usage(answer)})
-        more = {
-            name: answer[name]
-            for name in ("status", "retry_after", "model", "usage_reported")
-            if name in answer
-        }
+        names = ("status", "retry_after", "model", "usage_reported")
+        more = {name: answer[name] for name in names if name in answer}
+        usage = read_stored_usage(answer)
         kind = _ERRORS[str(answer["error"])]
-        error = kind(
-            answer["message"], hint=answer["hint"], usage=read_stored_usage(answer), **more
-        )
+        error = kind(answer["message"], hint=answer["hint"], usage=usage, **more)
     except (TypeError, KeyError, ValueError) as failure:
         raise StoreFailed(f"an answer in the store cannot be read: {failure}") from failure
     if answer.get("endpoint"):
@@ -232,11 +217,9 @@ def _record(outcome: LLMResponse | LLMError) -> JsonObject:
     # A custom adapter may raise its own error class: a replay can raise its nearest class known
     # here.
     kind = next(kind.__name__ for kind in type(outcome).__mro__ if kind in _ERRORS.values())
-    more = (
-        ("status", "retry_after")
-        if isinstance(outcome, ProviderError)
-        else ("model", "usage_reported")
-    )
+    more = ("model", "usage_reported")
+    if isinstance(outcome, ProviderError):
+        more = ("status", "retry_after")
     return {
         "error": kind,
         "message": outcome.message,

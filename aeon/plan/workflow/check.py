@@ -166,17 +166,14 @@ class _Checker:
 
     def _check_declared(self, name: str, declared: object) -> Iterator[str]:
         """Yield the problems of an input: of its schema, and of its given value."""
-        schema = declared if isinstance(declared, Mapping) else None
-        problems = list(find_schema_problems(schema)) if schema is not None else []
-        yield from (f"inputs.{name}: {problem}" for problem in problems)
-        has_default = schema is not None and "default" in schema
-        if self._is_missing_input(name) and not has_default:
+        schema = declared if isinstance(declared, Mapping) else {}
+        if self._is_missing_input(name) and "default" not in schema:
             yield _report_missing_input(name)
+        problems = list(find_schema_problems(schema))
         text = self.checks.get("texts", {}).get(name)
-        if text is not None and schema is not None and not problems:
-            problem = find_value_problem(schema, text)
-            if problem:
-                yield f"inputs.{name}: {problem}"
+        if text is not None and not problems:
+            problems += filter(None, [find_value_problem(schema, text)])
+        yield from (f"inputs.{name}: {problem}" for problem in problems)
 
     def _is_missing_input(self, name: str) -> bool:
         names = self.checks.get("input_names")

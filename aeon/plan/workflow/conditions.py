@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from aeon.domain.errors import PlanError
-from aeon.domain.graph import by_id
+from aeon.domain.graph import by_id, follow_replacements
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.values import JsonMapping
 from aeon.plan.transitions import fail_step
@@ -45,10 +45,8 @@ def find_named(condition: str) -> list[Named]:
 def holds(condition: str, look_up: Callable[[Named], Any]) -> bool:
     """Evaluate a condition, getting the value of each name from `look_up`. Raises PlanError if that
     fails."""
-    from simpleeval import (
-        EvalWithCompoundTypes,
-        InvalidExpression,
-    )  # for plans that have conditions
+    # Takes time, and few plans have conditions.
+    from simpleeval import EvalWithCompoundTypes, InvalidExpression
 
     evaluator = EvalWithCompoundTypes(functions=_FUNCTIONS, names=_CONSTANTS)
     evaluator.operators = {**evaluator.operators, ast.Mod: _find_remainder}
@@ -81,11 +79,9 @@ def settle_conditions(
     for step in plan.steps:
         if step.when is None or step.status != "pending":
             continue
-        before = [steps[name] for name in step.dependencies if name in steps]
-        if all(has_ended(other, in_order=in_order) for other in before):
+        if is_due(step, steps, in_order=in_order):
             steps[step.step_id] = _settle(step, steps, results, inputs)
-    changed = [step for step in plan.steps if steps[step.step_id] is not step]
-    return plan.with_steps(*(steps[step.step_id] for step in changed)) if changed else plan
+    return plan.with_steps(*steps.values())
 
 
 def describe_skip(step: PlanStep) -> str:
@@ -95,11 +91,12 @@ def describe_skip(step: PlanStep) -> str:
     return f"its condition does not hold: {step.when}"
 
 
-def has_ended(step: PlanStep, *, in_order: bool) -> bool:
-    """Whether dependents of a step may continue: with `in_order` after any end."""
+def is_due(step: PlanStep, steps: Mapping[str, PlanStep], *, in_order: bool) -> bool:
+    """Whether the steps that a step depends on let it continue: with `in_order` after any end."""
+    before = [steps[name] for name in step.dependencies if name in steps]
     if in_order:
-        return step.status not in ("pending", "running")
-    return step.is_done or step.unfinished
+        return all(other.status not in ("pending", "running") for other in before)
+    return all(other.is_done or other.unfinished for other in before)
 
 
 def _settle(
@@ -109,10 +106,10 @@ def _settle(
     inputs: JsonMapping,
 ) -> PlanStep:
     try:
-        is_due = holds(step.when or "true", lambda named: find_value(named, steps, results, inputs))
+        is_met = holds(step.when or "true", lambda named: find_value(named, steps, results, inputs))
     except PlanError as error:
         return fail_step(step, error.message)
-    return step if is_due else step.model_copy(update={"status": "skipped"})
+    return step if is_met else step.model_copy(update={"status": "skipped"})
 
 
 def find_value(
@@ -127,19 +124,13 @@ def find_value(
         if named.name not in inputs:
             raise PlanError(f"`{named.text}`: no such input")
         return follow_path(named.name, inputs[named.name], named.path, named.text)
-    name = _follow_replacements(steps, named.name)
+    name = follow_replacements(steps, named.name)
     step = steps.get(name)
     if step is not None and step.status == "skipped":
         return [] if step.for_each else None
     if name not in results:
         raise PlanError(f"`{named.text}`: step `{name}` has no output")
     return follow_path(name, results[name], named.path, named.text)
-
-
-def _follow_replacements(steps: Mapping[str, PlanStep], name: str) -> str:
-    while name in steps and (after := steps[name].replaced_by) is not None:
-        name = after
-    return name
 
 
 def _find_remainder(one: Any, other: Any) -> Any:

@@ -35,12 +35,11 @@ def find_needed(declared: Declared) -> list[str]:
 
 def complete_inputs(declared: Declared, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the given inputs, as texts, with the defaults of the others."""
-    schemas = {name: _read_schema(each) for name, each in declared.items()}
-    defaults = {
-        name: write_value(schema["default"])
-        for name, schema in schemas.items()
-        if "default" in schema
-    }
+    defaults = {}
+    for name, each in declared.items():
+        schema = _read_schema(each)
+        if "default" in schema:
+            defaults[name] = write_value(schema["default"])
     return {**defaults, **texts}
 
 

@@ -31,11 +31,20 @@ from aeon.plan.workflow.models import (
 )
 from aeon.plan.workflow.references import Reference, references, resolve_text
 
+# What the same keys are called in results, and in the plans of other tools.
 _OTHER_SPELLINGS = {
-    **dict.fromkeys(("step_id", "name"), "id"),
-    **dict.fromkeys(("dependencies", "needs", "requires"), "depends_on"),
-    **dict.fromkeys(("args", "params", "parameters", "with"), "arguments"),
-    **{"handoff_to_next": "handoff", "uses": "tool", "prompt": "description"},
+    "step_id": "id",
+    "name": "id",
+    "dependencies": "depends_on",
+    "needs": "depends_on",
+    "requires": "depends_on",
+    "args": "arguments",
+    "params": "arguments",
+    "parameters": "arguments",
+    "with": "arguments",
+    "handoff_to_next": "handoff",
+    "uses": "tool",
+    "prompt": "description",
 }
 
 

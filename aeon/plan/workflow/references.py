@@ -47,15 +47,12 @@ def find_texts(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """Yield the texts of a JSON value with their places; keys are not included."""
     if isinstance(value, str):
         yield place, value
-    items = (
-        value.items()
-        if isinstance(value, Mapping)
-        else enumerate(value)
-        if isinstance(value, list | tuple)
-        else ()
-    )
-    for key, item in items:
-        yield from find_texts(item, (*place, key if isinstance(key, int) else str(key)))
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from find_texts(item, (*place, key if isinstance(key, int) else str(key)))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from find_texts(item, (*place, index))
 
 
 def change_texts(value: object, change: Callable[[Place, str], Any], place: Place = ()) -> Any:
@@ -86,6 +83,7 @@ def fill_item(value: object, name: str, item: Any) -> Any:
         match = _REFERENCE.fullmatch(text)
         if match and _find_item_path(match, name) is not None:
             found = _look_up_item(match, name, item)
+            # An item is data: what looks like a reference in it is none.
             return change_texts(found, lambda _, inner: escape_references(inner))
         return _REFERENCE.sub(insert, text)
 
@@ -128,11 +126,9 @@ def resolve_arguments(
     def resolve(place: Place, text: str) -> Any:
         match = _REFERENCE.fullmatch(text)
         try:
-            return (
-                _look_up(match, inputs, outputs)
-                if match and match[1] is not None
-                else _fill(text, inputs, outputs)
-            )
+            if match and match[1] is not None:
+                return _look_up(match, inputs, outputs)
+            return _fill(text, inputs, outputs)
         except PlanError as error:
             problems.append(f"{format_place(place)}: {error.message}")
 
@@ -148,11 +144,9 @@ def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: F
 
     def literal(match: re.Match[str]) -> str:
         found = None if match[0] == "$${" else _parse(match)
-        return (
-            match[0]
-            if isinstance(found, Reference) and keep(found)
-            else match[0].replace("${", "$${")
-        )
+        if isinstance(found, Reference) and keep(found):
+            return match[0]
+        return match[0].replace("${", "$${")
 
     return _REFERENCE.sub(literal, text)
 

@@ -19,8 +19,8 @@ from aeon.plan.workflow.conditions import (
     Named,
     find_named,
     find_value,
-    has_ended,
     holds,
+    is_due,
     settle_conditions,
 )
 from aeon.plan.workflow.references import fill_item, resolve_text
@@ -52,17 +52,16 @@ class Settlement:
     def _look_up(self, steps: Mapping[str, PlanStep], named: Named) -> Any:
         return find_value(named, steps, self.results, self.inputs)
 
-    # Lists
-
     def _unfold(self, plan: Plan) -> Plan:
         for step in plan.steps:
             if step.for_each is None or step.status != "pending":
                 continue
             steps = by_id(plan.steps)
-            before = [steps[name] for name in step.dependencies if name in steps]
-            ended = all(has_ended(other, in_order=self.in_order) for other in before)
             named = find_items_name(step.for_each.items)
-            if ended or (named.kind == "input" and step.when is None):
+            # A list among the inputs is known from the start.
+            if is_due(step, steps, in_order=self.in_order) or (
+                named.kind == "input" and step.when is None
+            ):
                 return self._unfold_step(plan, step, step.for_each, named)
         return plan
 
@@ -98,20 +97,14 @@ class Settlement:
         }
         return step.model_copy(update=fields)
 
-    # Repetitions
-
     def _repeat(self, plan: Plan) -> Plan:
         steps = by_id(plan.steps)
         settled = [
             self._repeat_step(step, step.repeat, steps)
-            if step.repeat is not None and step.status == "complete"
-            else step
             for step in plan.steps
+            if step.repeat is not None and step.status == "complete"
         ]
-        changed = [
-            after for before, after in zip(plan.steps, settled, strict=True) if after is not before
-        ]
-        return plan.with_steps(*changed) if changed else plan
+        return plan.with_steps(*settled)
 
     def _repeat_step(
         self, step: PlanStep, repeat: Repeat, steps: Mapping[str, PlanStep]

@@ -28,6 +28,7 @@ class _WorkflowDumper(yaml.SafeDumper):
 
 
 def _text(dumper: _WorkflowDumper, text: str) -> yaml.Node:
+    # Only double quotes can hold what is not printable.
     style = None if text.replace("\n", "").isprintable() else '"'
     if style is None and "\n" in text and text.strip() == text:
         style = "|"

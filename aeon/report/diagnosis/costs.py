@@ -104,7 +104,7 @@ def _describe_limit(evidence: Evidence, title: str, keys: frozenset[str], weight
         weight=max(50.0, weight) if is_open else weight,
         advice=name_defaults(evidence.result, keys),
         anchor="budget",
-        remedies=(Remedy("To let it go further", raised),) if is_open and raised else (),
+        remedies=(Remedy("To continue with higher limits", raised),) if is_open and raised else (),
     )
 
 
@@ -142,7 +142,7 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
         rank="cause",
         weight=76,
         anchor=most.anchor,
-        remedies=(Remedy("To let it go further", raised),) if raised else (),
+        remedies=(Remedy("To continue with higher limits", raised),) if raised else (),
     )
 
 
@@ -382,7 +382,7 @@ def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         title=f"{name_passes(numbers).capitalize()} gained nothing: no score rose by "
         f"{NOTICEABLE} or more, "
-        "and nothing that was missing came",
+        "and no further criterion was met",
         rank="cost",
         weight=28 + 40 * min(1.0, spent / total),
         evidence=figures,

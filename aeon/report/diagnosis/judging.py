@@ -23,7 +23,7 @@ from aeon.report.patterns import steps_carried_out
 from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker, Regression
 from aeon.report.words import list_names, round_down, shorten
 
-_OTHER_JUDGE = Remedy("To have another model judge what is there", ("roles.grader.model=NAME",))
+_OTHER_JUDGE = Remedy("To have another model judge the answer", ("roles.grader.model=NAME",))
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _LONGEST_TASK = 400
 _MOST = 3

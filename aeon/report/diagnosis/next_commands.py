@@ -89,7 +89,7 @@ def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator
     raised = raise_limits(result)
     is_cut = "pending" in result.steps_left.values()
     if raised and (is_cut or raised[0].startswith("refinement.")):
-        yield Remedy("To let it go further", tuple(raised))
+        yield Remedy("To continue with higher limits", tuple(raised))
     yield from _mend_good_end(result)
     is_silent = result.configuration["interaction"]["kind"] == "none"
     if is_silent and open_questions(result.follow_up_questions):

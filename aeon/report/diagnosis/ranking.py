@@ -111,7 +111,7 @@ def list_remedies(record: Record, patterns: Patterns, findings: Sequence[Finding
         remedies += finding.remedies or [
             remedy for child in finding.children for remedy in child.remedies
         ]
-    return [*remedies, *_accept_what_there_is(record, patterns)]
+    return [*remedies, *_accept_answer(record, patterns)]
 
 
 def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
@@ -119,7 +119,7 @@ def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
     return record.result.converged and all(finding.rank == "cost" for finding in findings)
 
 
-def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy]:
+def _accept_answer(record: Record, patterns: Patterns) -> Iterator[Remedy]:
     """Return thresholds that the scores reach, where nothing else is missing and the gaps are
     small."""
     still_open = [blocker for blocker in patterns.blockers if blocker.at_end]
@@ -127,7 +127,7 @@ def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy
         return
     lower = [_reach_threshold(blocker) for blocker in still_open]
     if all(lower):
-        yield Remedy("To accept what there is", tuple(lower))
+        yield Remedy("To accept the answer as it is", tuple(lower))
 
 
 def _is_done(result: RunResult) -> bool:

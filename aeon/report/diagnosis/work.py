@@ -137,7 +137,7 @@ def find_blank_inputs(evidence: Evidence) -> Iterator[Finding]:
         weight=95,
         evidence="The models were given the name without a text.",
         anchor="given",
-        remedies=(Remedy(f"To give `{blank[0]}` (all is asked again)", (_blank_input(blank[0]),)),),
+        remedies=(Remedy(f"To give `{blank[0]}` (repeats every call)", (_blank_input(blank[0]),)),),
     )
 
 
@@ -244,7 +244,7 @@ def _give_what_is_missing(evidence: Evidence) -> Iterator[Remedy]:
     asks = result.configuration["interaction"]["kind"] != "none"
     if not asks and any(one.answer is None for one in result.follow_up_questions):
         yield Remedy("To answer the questions", ("interaction=ask",))
-    yield Remedy("To give what the step misses (all is asked again)", (_blank_input("NAME"),))
+    yield Remedy("To give the step what it misses (repeats every call)", (_blank_input("NAME"),))
 
 
 def find_failed_steps(evidence: Evidence) -> Iterator[Finding]:
@@ -300,7 +300,7 @@ def _change_more(evidence: Evidence) -> Iterator[Remedy]:
     finished plan."""
     raised = tuple(raise_limits(evidence.result))
     if raised:
-        yield Remedy("To let it go further", raised)
+        yield Remedy("To continue with higher limits", raised)
     elif evidence.is_done:
         yield REPLAN
 

@@ -40,6 +40,7 @@ from aeon.report.page.files import list_files
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, view_passes
 from aeon.report.page.why import explain_end
+from aeon.report.partial import is_under_way
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.scores import read_scores
@@ -95,7 +96,9 @@ def _draw(record: Record, folder: Path | None) -> bytes:
     *earlier, last = views
     answers = view_answers(result)
     # Most lines of a pass are those of the pass before: in a long run each is written once.
-    passes = [texts.add(render_part("pass", one=one, **helpers)) for one in earlier]
+    passes = [
+        texts.add(render_part("pass", one=one, is_under_way=False, **helpers)) for one in earlier
+    ]
     packed = {
         "calls": calls,
         "passes": passes,
@@ -116,7 +119,7 @@ def _draw(record: Record, folder: Path | None) -> bytes:
         findings=findings,
         ways=commands,
         passes=views,
-        last=render_part("pass", one=last, **helpers),
+        last=render_part("pass", one=last, is_under_way=is_under_way(result), **helpers),
         answers=answers,
         bought=describe_bought(result.bought),
         first_and_last=view_first_and_last(result),

@@ -39,7 +39,7 @@ def list_files(record: Record, folder: Path) -> dict[str, ShownFile]:
     for name, values in found:
         with suppress(pydantic.ValidationError):
             file = RecordedFile.model_validate(values)
-            path = record.directory / FOLDER / name_stored(file)
+            path = record.directory / FOLDER / name_stored(file.as_input())
             shown[str(name)] = _show_file(file, path, folder)
     return shown
 

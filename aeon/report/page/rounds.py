@@ -63,7 +63,8 @@ class RoundCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundView:
-    """A round, counted from 1: the request that asked for its calls, and the calls."""
+    """A round, counted from 1: the request that asked for its calls, and the calls; none if the
+    model gave neither calls nor an answer."""
 
     number: int
     asked_by: str
@@ -76,6 +77,8 @@ class RoundView:
 
     def describe(self, *, timed: bool = True) -> str:
         """Describe the round on one line, `timed` with the seconds of its longest call."""
+        if not self.calls:
+            return f"round {self.number}: neither calls nor an answer, asked again"
         spent = [call.seconds for call in self.calls if call.seconds is not None and timed]
         took = f" in {format_took(max(spent))}" if spent else ""
         named = "; ".join(call.describe() for call in self.calls[:3])
@@ -118,9 +121,9 @@ def view_rounds(results: Mapping[str, StepResult], items: Sequence[Item]) -> dic
         result = results.get(step_id)
         used = result.tool_use if result else None
         journal = _read_journal(by_step[step_id])
-        asked: Sequence[Sequence[ToolCallRecord]] = used.rounds if used else ()
+        asked: Mapping[int, Sequence[ToolCallRecord]] = dict(enumerate(used.rounds if used else ()))
         if result is None:
-            asked = [_list_asked(journal, number) for number in _list_open(journal)]
+            asked = dict(_list_open_rounds(journal))
         rounds = tuple(_view_step(asked, journal))
         if rounds:
             found[step_id] = StepRounds(rounds, _ENDS.get(used.ended_by, "") if used else "")
@@ -144,10 +147,14 @@ def _number_of(line: Line) -> int:
     return int(line.get("number") or 0)
 
 
-def _list_open(journal: _StepItems) -> range:
-    """Return the rounds of a step without a result: those that requested calls."""
+def _list_open_rounds(journal: _StepItems) -> Iterator[tuple[int, Sequence[ToolCallRecord]]]:
+    """Yield the rounds of a step without a result, up to the last that requested calls. A round
+    without calls is one that was asked again, if its response is known."""
     asking = [number for number in journal.requests if _read_asked(journal, number)]
-    return range(max(journal.count, max(asking, default=-1) + 1))
+    for number in range(max(journal.count, max(asking, default=-1) + 1)):
+        asked = _list_asked(journal, number)
+        if asked or _read_response(journal, number) is not None:
+            yield number, asked
 
 
 def _list_asked(journal: _StepItems, number: int) -> list[ToolCallRecord]:
@@ -163,8 +170,7 @@ def _list_asked(journal: _StepItems, number: int) -> list[ToolCallRecord]:
 
 
 def _read_asked(journal: _StepItems, number: int) -> list[ToolCallRecord]:
-    item = journal.requests.get(number)
-    text = item.source.text if item and isinstance(item.source, Call) else None
+    text = _read_response(journal, number)
     try:
         calls = json.loads(text or "null")["tool_calls"]
         return [
@@ -172,6 +178,11 @@ def _read_asked(journal: _StepItems, number: int) -> list[ToolCallRecord]:
         ]
     except (LookupError, TypeError, ValueError, RecursionError):
         return []
+
+
+def _read_response(journal: _StepItems, number: int) -> str | None:
+    item = journal.requests.get(number)
+    return item.source.text if item and isinstance(item.source, Call) else None
 
 
 def _write(arguments: object) -> str:
@@ -186,10 +197,10 @@ def _result_of(item: Item) -> Line:
 
 
 def _view_step(
-    asked: Sequence[Sequence[ToolCallRecord]], journal: _StepItems
+    asked: Mapping[int, Sequence[ToolCallRecord]], journal: _StepItems
 ) -> Iterator[RoundView]:
     first: dict[Hashable, RoundCall] = {}
-    for number, calls in enumerate(asked):
+    for number, calls in asked.items():
         request = journal.requests.get(number)
         views = []
         for place, call in enumerate(calls, 1):
@@ -197,10 +208,9 @@ def _view_step(
             view = _view_call(call, journal.called.get((number, place)), first.get(key))
             first.setdefault(key, view)
             views.append(view)
-        if views:
-            yield RoundView(
-                number=number + 1, asked_by=request.key if request else "", calls=tuple(views)
-            )
+        yield RoundView(
+            number=number + 1, asked_by=request.key if request else "", calls=tuple(views)
+        )
 
 
 def _view_call(call: ToolCallRecord, item: Item | None, first: RoundCall | None) -> RoundCall:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from aeon.domain.errors import AeonError
 from aeon.service.http.completions import create_completion, find_model, list_models
+from aeon.service.http.course import Courses
 from aeon.service.http.errors import ApiError, handle_error
 from aeon.service.http.guard import Access, Guard
 from aeon.service.http.pages import (
@@ -19,6 +20,7 @@ from aeon.service.http.pages import (
     list_runs,
     send_script,
     send_style,
+    show_course,
     show_metrics,
     show_questions,
     show_run,
@@ -35,6 +37,7 @@ _ROUTES = (
     Route("/v1/models/{name:path}", find_model, methods=["GET"]),
     Route("/runs", list_runs, methods=["GET"]),
     Route("/runs/{id}", show_run, methods=["GET"]),
+    Route("/runs/{id}/course", show_course, methods=["GET"]),
     Route("/runs/{id}/events", follow_events, methods=["GET"]),
     Route("/runs/{id}/questions", show_questions, methods=["GET"]),
     Route("/runs/{id}/questions", answer_questions, methods=["POST"]),
@@ -53,6 +56,7 @@ def make_app(jobs: Jobs, access: Access) -> Starlette:
         exception_handlers=dict.fromkeys(handled, handle_error),
     )
     app.state.jobs = jobs
+    app.state.courses = Courses()
     return app
 
 

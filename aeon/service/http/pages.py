@@ -25,6 +25,7 @@ from aeon.domain.errors import ConfigError
 from aeon.report import html
 from aeon.service.folder import JobStatus
 from aeon.service.http.attended import Comment, encode_event
+from aeon.service.http.course import Courses
 from aeon.service.http.errors import ApiError, refuse
 from aeon.service.http.requests import read_object
 from aeon.service.jobs import Jobs
@@ -62,7 +63,15 @@ async def show_run(request: Request) -> Response:
     report = status.run / "report.html" if status.run else None
     if status.has_ended and report is not None and report.is_file():
         return FileResponse(report, media_type="text/html", headers=_REPORT)
-    return _show("run", run=status)
+    course = await _courses_of(request).draw(status.run, is_awaited=False) if status.run else ""
+    return _show("run", run=status, course=course)
+
+
+async def show_course(request: Request) -> Response:
+    """Show the course of a run: the part of its page that changes while it runs."""
+    status = await _find(request)
+    course = await _courses_of(request).draw(status.run) if status.run else ""
+    return Response(course, media_type="text/html", headers=_OWN_PAGE)
 
 
 async def follow_events(request: Request) -> Response:
@@ -201,6 +210,11 @@ def _escape(label: str) -> str:
 def _jobs_of(request: Request) -> Jobs:
     jobs: Jobs = request.app.state.jobs
     return jobs
+
+
+def _courses_of(request: Request) -> Courses:
+    courses: Courses = request.app.state.courses
+    return courses
 
 
 async def _find(request: Request) -> JobStatus:

@@ -14,14 +14,16 @@ from aeon.service.http.errors import ApiError, refuse
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _MOST_FILES = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
+"""Names that lead to devices on Windows."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 
 class SentFiles:
     """The files of a conversation, by the names of the inputs that they become: the file's name
-    where it is valid and unused (upper and lower case count as the same), else its kind and a
-    number."""
+    where it is valid and unused on every system (upper and lower case count as the same, Windows
+    reserves some), else its kind and a number."""
 
     def __init__(self, reserved: set[str]) -> None:
         self.contents: dict[str, bytes] = {}
@@ -34,12 +36,16 @@ class SentFiles:
             raise refuse(f"{where}: more than {_MOST_FILES} files", where)
         stem = PurePath(filename).stem if isinstance(filename, str) else ""
         number = 1
-        while not _NAME.fullmatch(stem) or stem.casefold() in self._taken:
+        while not self._may_have(stem):
             stem = f"{noun}_{number}"
             number += 1
         self._taken.add(stem.casefold())
         self.contents[stem] = content
         return stem
+
+    def _may_have(self, name: str) -> bool:
+        is_valid = _NAME.fullmatch(name) is not None and _RESERVED.fullmatch(name) is None
+        return is_valid and name.casefold() not in self._taken
 
 
 def read_content(content: Any, where: str, files: SentFiles) -> str:

@@ -66,7 +66,7 @@ def test_without_a_topic_the_pages_are_listed_with_their_titles(aeon: RunAeon) -
         ("ttl.base=20", ["default: 10  (ttl=default)"]),
         ("provider.model", ["default: gpt-5-mini  (provider=openai)", "type: text"]),
         ("provider.retry.attempts", ["default: 3  (provider=openai)", "provider=local: 1"]),
-        ("roles.grader.model", ["The model; null leaves it alone."]),
+        ("roles.grader.model", ["The model; null: unchanged."]),
     ],
 )
 def test_a_key_prints_its_comment_type_and_default(
@@ -82,7 +82,7 @@ def test_a_key_prints_its_comment_type_and_default(
 def test_a_group_prints_its_options_and_keys(aeon: RunAeon) -> None:
     lines = aeon("docs", "ttl").out.splitlines()
     assert lines[0] == "ttl=default | large | small"
-    assert "  ttl.base  What the multiplier m is applied to, in LLM cycles." in lines
+    assert "  ttl.base  The base budget, multiplied by m, in LLM cycles." in lines
 
 
 def test_what_is_neither_a_page_nor_a_key_is_answered_with_the_nearest(aeon: RunAeon) -> None:

@@ -67,7 +67,7 @@ def test_a_card_of_a_run_that_did_not_converge_says_what_is_open_and_what_helps(
     assert re.search(r"question +Which currency\? \(assumed: Euro\)", text)
     assert f"To answer the questions:\n    {RESUME} interaction=ask\n" in text
     assert (
-        f'To give what the step misses (all is asked again):\n    {RESUME} inputs.NAME="..."'
+        f'To give the step what it misses (repeats every call):\n    {RESUME} inputs.NAME="..."'
         in text
     )
 

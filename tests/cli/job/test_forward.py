@@ -100,7 +100,7 @@ def test_the_command_that_goes_on_has_the_override_that_helps(
     converged: RunResult, reason: str, groups: dict[str, Any], overrides: str
 ) -> None:
     run = ended(converged, reason, configuration=configured(converged, **groups))
-    purpose = "To let it go further" if overrides else "To resume from the stored answers"
+    purpose = "To continue with higher limits" if overrides else "To resume from the stored answers"
     command = f"{RESUME} {overrides}".rstrip()
     assert find_next_commands(run, DIRECTORY) == [(purpose, command)]
     assert f"{purpose}: {command}" in ending(run, DIRECTORY)
@@ -129,7 +129,7 @@ def test_a_larger_budget_in_core_mode_does_not_promise_the_answers_of_a_smaller_
         converged, "ttl_expired", configuration=configured(converged, mode={"kind": "core"})
     )
     assert [purpose for purpose, _ in find_next_commands(run, DIRECTORY)] == [
-        "To let it go further"
+        "To continue with higher limits"
     ]
 
 
@@ -155,7 +155,7 @@ def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_th
     )
     assert open_points(run) == [("completeness", "0.92 (threshold 0.95)")]
     assert find_next_commands(run, DIRECTORY) == [
-        ("To accept what there is", f"{RESUME} convergence.completeness=0.92")
+        ("To accept the answer as it is", f"{RESUME} convergence.completeness=0.92")
     ]
 
 
@@ -168,7 +168,7 @@ def test_a_lower_bar_is_not_offered_while_work_is_left(
     converged: RunResult, steps: tuple[PlanStep, ...]
 ) -> None:
     run = ended(converged, "stalled", *steps, scores=LOW)
-    assert "To accept what there is" not in dict(find_next_commands(run, DIRECTORY))
+    assert "To accept the answer as it is" not in dict(find_next_commands(run, DIRECTORY))
 
 
 def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_error(
@@ -183,7 +183,7 @@ def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_e
     ]
     assert "\n  blocked: rate: The bank is not known\n" in ending(run, DIRECTORY)
     given = (
-        "To give what the step misses (all is asked again)",
+        "To give the step what it misses (repeats every call)",
         f'{RESUME} inputs.NAME="..."',
     )
     assert find_next_commands(run, DIRECTORY) == [given]
@@ -250,7 +250,7 @@ def test_without_kept_answers_the_override_is_said_and_no_run_to_resume(
     off = configured(converged, store={"mode": "off"}, limits={"max_passes": 3})
     run = ended(converged, "max_passes", configuration=off)
     assert find_next_commands(run, DIRECTORY) == [
-        ("To let it go further", "run it again with limits.max_passes=6")
+        ("To continue with higher limits", "run it again with limits.max_passes=6")
     ]
     assert find_next_commands(ended(converged, "interrupted", configuration=off), DIRECTORY) == []
 

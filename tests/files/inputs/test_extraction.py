@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -52,6 +55,12 @@ def test_an_image_has_no_text() -> None:
     with pytest.raises(UnusableFile, match="no text is extracted") as refused:
         extract_text(kinds.PNG, make_png(), ENOUGH)
     assert "Leave out input_as" in refused.value.hint
+
+
+def test_the_process_that_reads_a_document_needs_nothing_of_aeon(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-S", child.__file__, "html", "9", "9", str(2**30), "9"]
+    done = subprocess.run(command, input=PAGE, cwd=tmp_path, capture_output=True, check=True)
+    assert "No module named 'markitdown'" in json.loads(done.stdout)["error"]
 
 
 def test_a_document_that_its_reader_fails_on_is_refused() -> None:

@@ -98,6 +98,22 @@ def test_tools_go_out_as_functions_beside_the_schema_of_the_answer(
     assert second.body["messages"][:2] == first.body["messages"]
 
 
+@pytest.mark.parametrize("response", ["Let me look it up.", ""])
+def test_a_response_with_neither_calls_nor_an_answer_is_a_message_of_the_conversation(
+    openai_server: OpenAIServer, connect: Connect, response: str
+) -> None:
+    vain = Completion(response)
+    openai_server.script["step"] = [function_calls("tea"), vain, clear("done")]
+    worked = work(connect())
+    assert worked.step.step_output == "done"
+    asked, tea, vain_one, again = openai_server.requests[-1].body["messages"][2:]
+    assert asked["tool_calls"]
+    assert tea["role"] == "tool"
+    assert vain_one == {"role": "assistant", "content": response or "(no content)"}
+    assert again["role"] == "user"
+    assert "neither a call of a tool nor an answer" in again["content"]
+
+
 def test_ids_of_calls_are_such_as_every_server_takes(
     openai_server: OpenAIServer, connect: Connect
 ) -> None:

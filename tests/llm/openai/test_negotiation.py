@@ -63,13 +63,13 @@ def test_a_refused_form_is_tried_no_more_and_said_once(start: Start) -> None:
     for _ in range(3):
         assert adapter.complete(request()).text == ANSWER
     assert server.forms_asked == ["json_schema", *["json_object+"] * 3]
-    [told] = adapter.new_findings()
+    [told] = adapter.findings(only_new=True)
     assert (
         str(told)
         == "openai, model m: does not take json_schema: json_object and the schema in the prompt from now on; "
         "provider.structured_output=json_object skips the trial"
     )
-    assert adapter.new_findings() == ()
+    assert adapter.findings(only_new=True) == ()
     assert adapter.findings() == (told,)
 
 

@@ -229,8 +229,8 @@ def test_a_limit_that_a_server_ignores_goes_by_its_other_name_from_then_on(start
     assert names == ["max_completion_tokens", "max_completion_tokens", "max_tokens", "max_tokens"]
     [finding] = adapter.findings()
     assert "ignores max_completion_tokens" in finding.message
-    assert adapter.new_findings() == (finding,)
-    assert adapter.new_findings() == ()
+    assert adapter.findings(only_new=True) == (finding,)
+    assert adapter.findings(only_new=True) == ()
 
 
 def test_an_answer_that_was_cut_off_shows_an_ignored_limit_too(start: Start) -> None:

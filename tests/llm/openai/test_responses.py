@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ from aeon.domain.errors import (
     StopRequested,
     Truncated,
 )
-from aeon.domain.request import LLMResponse, Message, Parameters
-from aeon.llm.dialects.dialect import Wire
+from aeon.domain.request import LLMRequest, LLMResponse, Message, Parameters
+from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.responses_answer import assemble_response
 from aeon.llm.openai import background
 from aeon.llm.openai.adapter import OpenAIAdapter
@@ -45,7 +46,7 @@ from aeon.store.opening import store_in
 from aeon.store.session import Session
 from aeon.store.sqlite_store import SqliteStore, create_file
 from tests.service.gates import wait_for
-from tests.support.openai_server import Completion, Failure, error
+from tests.support.openai_server import Completion, Failure, Received, error
 from tests.support.requests import SCHEMA, request
 from tests.support.responses_server import ResponsesServer
 from tests.support.timing import SOON
@@ -244,7 +245,7 @@ def test_a_stream_that_is_none_is_an_error_and_nothing_worse(
 ) -> None:
     body = assemble_response(events, lambda _: None)
     _, adapter = start()
-    outcome = adapter._read(Response(200, {}, body), Wire(request(), adapter._settings))
+    outcome = adapter._read(Response(200, {}, body), Wire(request(), adapter._settings), Dialect())
     assert isinstance(outcome.failure, LLMError)
 
 
@@ -480,7 +481,7 @@ class StoredCalls:
         self._folder = folder
         self._stores: list[SqliteStore] = []
 
-    def ask(self, adapter: OpenAIAdapter, attempts: int = 1) -> Any:
+    def ask(self, adapter: Any, attempts: int = 1) -> Any:
         """The answer of the next run."""
         folder = self._folder / str(len(self._stores))
         folder.mkdir()
@@ -561,12 +562,57 @@ def test_a_run_that_was_killed_goes_on_with_its_response(tmp_path: Path) -> None
         assert server.cancelled == []
 
 
-def test_one_that_the_server_has_lost_is_made_anew(start: Start, calls: StoredCalls) -> None:
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_one_that_the_server_does_not_give_is_made_anew(
+    start: Start, calls: StoredCalls, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     server, adapter = start(background=True)
     calls.be_killed(adapter)
-    server.failures = [error(404, "Response with id 'resp_1' not found.")]
+    server.failures = [error(status, "You cannot have response 'resp_1'.")]
     assert calls.ask(adapter) == ANSWER
     assert len(server.inputs) == 2
+    [line] = caplog.messages
+    assert line.startswith("The server does not give the answer that an earlier run was waiting")
+    assert f"({status})" in line
+
+
+class TwoCalls:
+    """An adapter of one's own that makes two calls for each request."""
+
+    def __init__(self, inner: OpenAIAdapter) -> None:
+        self._inner = inner
+        self._settings = inner._settings
+        self.drafts: list[str] = []
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        asked = replace(request, messages=(Message("user", "Draft it."),))
+        draft = self._inner.complete(asked)
+        self.drafts.append(draft.text)
+        return self._inner.complete(request)
+
+
+def test_each_of_several_calls_for_one_request_gets_its_own_response(
+    start: Start, calls: StoredCalls
+) -> None:
+    def answer(received: Received) -> dict[str, str]:
+        return {"answer": "draft" if "Draft it." in json.dumps(received.body) else "x"}
+
+    server, inner = start({"plan": answer}, background=True)
+    adapter = TwoCalls(inner)
+    wait = background._wait_for_turn
+
+    def die_in_the_second(*given: Any) -> None:
+        if adapter.drafts:
+            raise Killed
+        wait(*given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(background, "_wait_for_turn", die_in_the_second)
+        with pytest.raises(Killed):
+            calls.ask(adapter)
+    assert calls.ask(adapter) == ANSWER
+    assert adapter.drafts == ['{"answer": "draft"}'] * 2
+    assert len(server.inputs) == 3
 
 
 @pytest.mark.parametrize("status", ["cancelled", "failed"])

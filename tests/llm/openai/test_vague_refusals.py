@@ -61,7 +61,7 @@ def test_an_effort_that_is_refused_in_whatever_words_is_left_out_remembered_and_
     for _ in range(3):
         assert adapter.complete(request()).text == ANSWER
     assert asked(server) == ["json_schema e", "json_schema", "json_schema", "json_schema"]
-    [told] = adapter.new_findings()
+    [told] = adapter.findings(only_new=True)
     assert str(told).endswith(
         "takes no reasoning_effort: it is left out from now on; reasoning=none skips the trial"
     )

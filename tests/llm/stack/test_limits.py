@@ -10,7 +10,7 @@ from aeon.domain.errors import ConfigError, ConnectionFailed, LimitReached, Serv
 from aeon.domain.request import LLMRequest, LLMResponse, Parameters, Usage
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
-from aeon.llm.stack.limits import LimitSettings, RunLimits, Spent
+from aeon.llm.stack.limits import LimitSettings, Spend, Spent
 from tests.support.requests import request
 
 PRICE = Price(input=1.0, output=10.0)
@@ -45,15 +45,15 @@ class Model:
         )
 
 
-def limited(model: Model, prices: dict[str, Price] | None = None, **caps: Any) -> RunLimits:
-    return RunLimits(model, LimitSettings(**caps), book(prices))
+def limited(model: Model, prices: dict[str, Price] | None = None, **caps: Any) -> Spend:
+    return Spend(model, LimitSettings(**caps), book(prices))
 
 
 def book(prices: dict[str, Price] | None = None) -> PriceBook:
     return PriceBook({"": PriceList(prices, model="m")})
 
 
-def outcome(limits: RunLimits) -> str:
+def outcome(limits: Spend) -> str:
     try:
         limits.complete(request())
     except LimitReached as error:
@@ -148,7 +148,7 @@ def test_another_error_than_aeons_passes_through() -> None:
             raise KeyError("x")
 
     with pytest.raises(KeyError):
-        RunLimits(Broken(), LimitSettings(), book()).complete(request())
+        Spend(Broken(), LimitSettings(), book()).complete(request())
 
 
 def test_a_provider_that_fails_without_usage_leaves_only_the_call_counted() -> None:
@@ -156,7 +156,7 @@ def test_a_provider_that_fails_without_usage_leaves_only_the_call_counted() -> N
         def complete(self, request: LLMRequest) -> LLMResponse:
             raise ServerFailed("500")
 
-    limits = RunLimits(Down(), LimitSettings(), book())
+    limits = Spend(Down(), LimitSettings(), book())
     with pytest.raises(ServerFailed):
         limits.complete(request())
     assert limits.spent == Spent(1, Usage(), 0.0)
@@ -171,7 +171,7 @@ def test_calls_that_were_never_answered_count_against_the_caps_as_their_estimate
             error.usage_reported = False
             raise error
 
-    limits = RunLimits(Silent(), LimitSettings(max_tokens=1000, max_cost=1000), book({"m": PRICE}))
+    limits = Spend(Silent(), LimitSettings(max_tokens=1000, max_cost=1000), book({"m": PRICE}))
     for _ in range(3):
         with pytest.raises(ConnectionFailed):
             limits.complete(request())
@@ -218,9 +218,7 @@ def test_an_answer_of_an_unnamed_model_is_priced_as_the_one_that_was_asked() -> 
     prices = PriceBook(
         {"a": PriceList({"m": PRICE}, model="m"), "b": PriceList({"n": PRICE}, model="n")}
     )
-    limits = RunLimits(
-        Model(Usage(1), endpoint="b", name="other"), LimitSettings(max_cost=1), prices
-    )
+    limits = Spend(Model(Usage(1), endpoint="b", name="other"), LimitSettings(max_cost=1), prices)
     assert [outcome(limits) for _ in range(2)] == ["answered", "answered"]
     assert limits.spent.cost == pytest.approx(2e-6)
 
@@ -229,5 +227,5 @@ def test_a_fallback_without_a_price_is_refused_under_a_cap_on_cost() -> None:
     prices = PriceBook({"a": PriceList({"m": PRICE}, model="m"), "b": PriceList(model="n")})
     model = Model(Usage(1))
     with pytest.raises(ConfigError, match="configured for n,"):
-        RunLimits(model, LimitSettings(max_cost=1), prices).complete(request())
+        Spend(model, LimitSettings(max_cost=1), prices).complete(request())
     assert model.calls == 0

@@ -377,7 +377,7 @@ def test_an_output_of_a_schema_is_a_value(tmp_path: Path) -> None:
     assert seen == [{"all": both, "one": "north"}, {"all": both, "one": "south"}]
     prompt = model.prompts("step")[0]
     assert "Its step_output is JSON of this schema" in prompt
-    assert "This is the final step" not in prompt
+    assert "<answer_schema" not in prompt
 
 
 def test_an_output_that_is_not_as_its_schema_says_is_repaired(tmp_path: Path) -> None:

@@ -612,14 +612,14 @@ CASES: dict[str, list[Case]] = {
             "the same scores",
             lambda: a_run(a_pass(1, LOW), a_pass(2, LOW)),
             [
-                "Pass 2 gained nothing: no score rose by 0.02 or more, and nothing that was missing came"
+                "Pass 2 gained nothing: no score rose by 0.02 or more, and no further criterion was met"
             ],
         ),
         (
             "each rose by less than 0.02",
             lambda: a_run(a_pass(1, assessed(0.7)), a_pass(2, assessed(0.719))),
             [
-                "Pass 2 gained nothing: no score rose by 0.02 or more, and nothing that was missing came"
+                "Pass 2 gained nothing: no score rose by 0.02 or more, and no further criterion was met"
             ],
         ),
         ("a score rose", lambda: a_run(a_pass(1, assessed(0.7)), a_pass(2, assessed(0.72))), []),

@@ -85,7 +85,7 @@ def test_remedies_of_what_follows_count_where_the_cause_has_none() -> None:
 @pytest.mark.parametrize(
     ("score", "steps", "accepted"),
     [
-        (0.9, (), ["To accept what there is"]),
+        (0.9, (), ["To accept the answer as it is"]),
         (0.899, (), []),
         (0.5, (), []),
         (0.9, (blocked("facts"),), []),

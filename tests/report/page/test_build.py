@@ -268,6 +268,7 @@ def test_words_that_changed_are_marked_and_escaped() -> None:
             '<p><a rel="noopener noreferrer" href="https://example.org">a</a></p>\n',
         ),
         ("# Head", "<h3>Head</h3>\n"),
+        ("A line,\nand another", "<p>A line,<br />\nand another</p>\n"),
         ("## A\n\n#### B\n\n# C", "<h3>A</h3>\n<h4>B</h4>\n<h3>C</h3>\n"),
     ],
 )

@@ -105,6 +105,18 @@ def test_rounds_that_were_ended_say_why(tmp_path: Path) -> None:
     assert ended.end == "asked to finish after the last round (execution.max_tool_rounds)"
 
 
+def test_a_round_that_was_asked_again_is_shown(tmp_path: Path) -> None:
+    step = in_turn(calls(TEA), "Let me see.", calls(NOWHERE))
+    directory = run(tmp_path, step)
+    whole = rounds_of(directory).rounds
+    assert [one.number for one in whole] == [1, 2, 3]
+    assert whole[1].describe() == "round 2: neither calls nor an answer, asked again"
+    killed = rounds_of(cut_off(directory, after="tool_called")).rounds
+    assert [one.describe(timed=False) for one in killed] == [
+        one.describe(timed=False) for one in whole
+    ]
+
+
 def cut_off(directory: Path, *, after: str) -> Path:
     """The run as a kill leaves it, right after its last event of this name."""
     lines = list(read_lines(directory / "events.jsonl"))

@@ -12,6 +12,7 @@ from aeon.config.settings import Settings
 from aeon.domain.history import Advisory, ProfileTransition
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.profile import TaskProfile
+from aeon.domain.refinement import RepairRecord
 from aeon.domain.result import (
     Hashes,
     ParentRun,
@@ -26,6 +27,9 @@ from tests.report.diagnosis.builders import a_call, a_pass, a_run, an_issue, ass
 
 BLANK = a_pass(0, answer=" ")
 LOW, HIGH = assessed(0.7), assessed(0.8)
+REPAIR = RepairRecord(
+    call="step", cycle=1, pass_number=1, errors=("/x: missing",), attempts=1, outcome="repaired"
+)
 LEFT = Advisory(kind="manual_intervention", message="Settle it.", pass_number=1)
 CITED, UNCITED = assessed(0.7, criteria={"cited": True}), assessed(0.7, criteria={"cited": False})
 CASES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
@@ -66,6 +70,10 @@ CASES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     ),
     "Nothing: no repair, no refusal, no blocked step, no pass without gain.": (
         lambda: a_run(a_pass(1, assessed()), reason="converged"),
+        lambda: a_run(a_pass(1, assessed()), reason="converged", repairs=(REPAIR,)),
+    ),
+    "Nothing: no refusal, no blocked step, no pass without gain, and few repairs (1).": (
+        lambda: a_run(a_pass(1, assessed()), reason="converged", repairs=(REPAIR,)),
         lambda: a_run(a_pass(1, LOW)),
     ),
     "No command alone mends it: begin with what stands out.": (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
+import httpx2
 import openai
 import pytest
 
@@ -17,6 +20,12 @@ from aeon.service.jobs import Jobs
 from tests.service.gates import OpenJobs
 
 TOKEN = "t" * 32
+
+
+@cache
+def read_certificates() -> ssl.SSLContext:
+    """What a client checks certificates with; no server here has one."""
+    return httpx2.create_ssl_context()
 
 
 @dataclass
@@ -33,9 +42,14 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def connect(self, **given: object) -> openai.OpenAI:
-        """An unmodified client."""
-        key = self.token or "none"
-        client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, timeout=30, max_retries=0)
+        """An unmodified client, but for certificates that are read once for all of them."""
+        client = openai.OpenAI(
+            base_url=f"{self.url}/v1",
+            api_key=self.token or "none",
+            timeout=30,
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(verify=read_certificates()),
+        )
         self.clients.append(client)
         return client.with_options(**given) if given else client  # type: ignore[arg-type]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,12 @@ def read_pieces(stream: Iterable[Any], served: Served) -> tuple[list[str], int, 
             pieces.append(piece)
             while_running += served.jobs.count()["running"]
     return pieces, while_running, chunk
+
+
+def read_first_piece(chunks: Iterator[Any]) -> str:
+    """The first text of a stream."""
+    pieces = (chunk.choices[0].delta.content for chunk in chunks)
+    return next(piece for piece in pieces if piece)
 
 
 def test_the_named_configurations_are_the_models(start: Start):
@@ -101,14 +107,18 @@ def test_the_last_message_is_the_task_and_the_earlier_ones_are_an_input(start: S
 
 def test_the_answer_comes_as_the_model_writes_it_where_it_is_final(start: Start, model: GatedModel):
     model.open()
-    model.server.piece_seconds = 0.1
+    model.server.may_end.clear()
     served = start(*model.overrides)
     said = [{"role": "user", "content": "abcdefghij" * 30}]
-    stream = served.connect().chat.completions.create(model="aeon", messages=said, stream=True)  # type: ignore[call-overload]
-    pieces, while_running, last = read_pieces(stream, served)
-    assert "".join(pieces) == "jihgfedcba" * 30
-    assert len(pieces) > 1
-    assert while_running > 0
+    chunks = iter(
+        served.connect().chat.completions.create(model="aeon", messages=said, stream=True)  # type: ignore[call-overload]
+    )
+    first = read_first_piece(chunks)
+    assert served.jobs.count()["running"] == 1
+    model.server.may_end.set()
+    pieces, _, last = read_pieces(chunks, served)
+    assert "".join([first, *pieces]) == "jihgfedcba" * 30
+    assert pieces
     assert last.choices[0].finish_reason == "stop"
     assert last.metadata["termination_reason"] == "completed"
 
@@ -272,11 +282,15 @@ def test_a_stream_whose_text_is_withdrawn_ends_with_an_error(start: Start, model
         "direct": malformed,
         "repair": {"working": None, "answer": "xyz"},
     }
-    model.server.piece_seconds = 0.05
+    model.server.may_end.clear()
     served = start(*model.overrides)
-    stream = served.connect().chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]
+    chunks = iter(
+        served.connect().chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]
+    )
+    assert read_first_piece(chunks).startswith("abc ")
+    model.server.may_end.set()
     with pytest.raises(openai.APIError, match="withdrawn"):
-        list(stream)
+        list(chunks)
     (status,) = served.jobs.list_latest(9)
     assert status.result["answer"] == "xyz"
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -12,6 +15,8 @@ from aeon.service.jobs import JobRequest
 from tests.service.gates import GatedModel, wait_for, wait_until
 from tests.service.http.conftest import Served, Start
 from tests.service.test_jobs import PLAN
+from tests.support.openai_server import OpenAIServer, Received
+from tests.support.scripted_model import clear, plan, planned
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
 HTML = {"accept": "text/html"}
@@ -65,8 +70,45 @@ def test_the_page_of_a_run_under_way_loads_only_from_the_server(start: Start, mo
     assert httpx2.get(f"{served.url}/page.css").status_code == 200
 
 
+def test_the_page_of_a_run_under_way_shows_its_course(start: Start, tmp_path: Path):
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    served = start(*SIMULATED, "mode=core", f"plan_file={tmp_path}/plan.yaml", "interaction=defer")
+    job_id = ask(served, None)
+    wait_until(served.jobs, job_id, "waiting")
+    page = httpx2.get(f"{served.url}/runs/{job_id}").text
+    course = httpx2.get(f"{served.url}/runs/{job_id}/course")
+    assert course.headers["content-security-policy"].startswith("default-src 'none'")
+    assert course.text in page
+    assert "Answer so far" in course.text
+    assert re.search(r"TTL \d+ of \d+, 0 calls, 0 tokens", course.text)
+    assert "Measure the room" in course.text
+
+
+def test_what_a_course_shows_is_text(start: Start, openai_server: OpenAIServer):
+    """A run between two steps, the first of which wrote HTML."""
+    gate = threading.Event()
+
+    def write(request: Received) -> dict[str, Any]:
+        if "executing step 2" in request.user:
+            assert gate.wait(30)
+        return clear("<img src=x onerror=alert(1)>")
+
+    openai_server.script["step"] = write
+    openai_server.script["plan"] = plan("a", planned("b", "a"))
+    served = start(*openai_server.overrides, "provider.require_key=false", "mode=core")
+    address = f"{served.url}/runs/{ask(served)}/course"
+    try:
+        wait_for(lambda: "onerror" in httpx2.get(address, timeout=30).text)
+        course = httpx2.get(address, timeout=30).text
+    finally:
+        gate.set()
+    assert "<img" not in course
+    assert "under way" in course
+
+
 @pytest.mark.parametrize(
-    "path", ["/runs/x", "/runs/..%2f..%2fetc", "/runs/x/events", "/runs/x/questions"]
+    "path",
+    ["/runs/x", "/runs/x/course", "/runs/..%2f..%2fetc", "/runs/x/events", "/runs/x/questions"],
 )
 def test_what_is_no_run_is_not_found(start: Start, path: str):
     served = start(*SIMULATED)

@@ -112,6 +112,12 @@ def test_names_that_differ_only_in_case_are_two_paths_on_every_system():
     assert names == ["Report", "file_1", "file_2", "file_3"]
 
 
+@pytest.mark.parametrize("name", ["nul", "CON", "aux", "Prn", "com1", "LPT9"])
+def test_no_file_has_a_name_that_windows_reserves(name: str):
+    files = SentFiles(set())
+    assert files.add("file", b"x", f"{name}.txt", "messages[0]") == "file_1"
+
+
 REFUSAL = {"type": "refusal", "refusal": "Not that."}
 ASKED = {"role": "user", "content": "And now?"}
 

@@ -11,15 +11,13 @@ from pathlib import Path
 
 from aeon.batch.half_price import remove_journal
 from aeon.batch.runner import GroupControl, group_endpoints
-from aeon.cli.commands.evaluation.judging import open_judge
-from aeon.cli.job.arguments import read_composition, refuse_keys
-from aeon.cli.job.prepare import keep_private
+from aeon.cli.commands.evaluation.judging import make_folder, open_judge
+from aeon.cli.job.prepare import read_settings
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
 from aeon.cli.terminal.streams import put, say
 from aeon.cli.terminal.width import fit_rows
 from aeon.config.compose.literal import Composition
 from aeon.config.folder_content import Content, read_content
-from aeon.config.load import compose_settings
 from aeon.config.project_file import find_project
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
@@ -64,15 +62,11 @@ class _CalibrationPlace:
 def calibrate(words: Namespace) -> int:
     """Measure the judge. 0 when a threshold is promised and written, 4 when none is, 5 when a
     judgement failed, 130 when interrupted. Raises ConfigError before any paid call."""
-    refuse_keys(words.overrides, "sweep", "a sweep (-m)")
-    refuse_keys(words.overrides, "arms", "`aeon eval`")
     path: Path = words.labels.expanduser()
     labels = read_labels(path)
     require_both_kinds(labels, path)
-    composition = read_composition(words)
-    settings = compose_settings(composition)
+    composition, settings = read_settings(words, "sweep", "arms")
     _refuse_settings(settings)
-    keep_private(settings)
     place = _find_place(words, path, composition)
     require_replaceable(place.option)
     control = GroupControl()
@@ -87,7 +81,7 @@ def calibrate(words: Namespace) -> int:
             allows_simulated=words.allow_simulated == "true",
         ) as judge,
     ):
-        _make_folder(place.folder)
+        make_folder(place.folder, "calibration")
         _announce_need(words, labels)
         judge.judge(str(words.labels), list_judged_rows(path, labels, words.repeat))
         lines = judge.read_lines()
@@ -128,14 +122,6 @@ def _find_place(words: Namespace, labels: Path, composition: Composition) -> _Ca
     return _CalibrationPlace(
         folder, option, read_content(project.parent) if project and is_within else None
     )
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = f"out={folder}: {error.strerror or error}"
-        raise ConfigError(problem, hint="Name a folder for the calibration.") from None
 
 
 def _announce_need(words: Namespace, labels: Sequence[Label]) -> None:

@@ -29,15 +29,13 @@ from aeon.cli.commands.batch import (
     read_shard,
 )
 from aeon.cli.commands.batch_progress import run_attended
-from aeon.cli.commands.evaluation.judging import ArmJudge, open_judge
-from aeon.cli.job.arguments import read_composition, refuse_keys
-from aeon.cli.job.prepare import keep_private
+from aeon.cli.commands.evaluation.judging import ArmJudge, make_folder, open_judge
+from aeon.cli.job.prepare import read_settings
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.width import fit_rows, terminal_width
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of
-from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms
@@ -94,7 +92,7 @@ class _ArmRuns:
         return folder
 
     def read_lines(self) -> Iterator[Line]:
-        """The lines of the results."""
+        """Return the lines of the results."""
         return (line for _, line in read_places(self.folder / ROWS))
 
     def measure(self, judge: AnswerJudge | None = None) -> Measurement:
@@ -181,12 +179,11 @@ class _ArmRuns:
             if equalizer is not None:
                 # Saved only here: until now the results belong to the former samples.
                 equalizer.save()
-            calls = lambda: runner.endpoints.meter.spent.calls  # noqa: E731
             if before is not None:
                 forecast = forecast_equality(before, samples, running.count())
             else:
                 forecast = self._forecast(running)
-            run_attended(running, runner.aeon.settings, forecast, calls, lambda *_: None)
+            run_attended(running, runner.aeon.settings, forecast, runner.endpoints, lambda *_: None)
 
     def _forecast(self, running: Batch) -> Forecast:
         left = Counter(row.arm.name for row in running.rows() if row.arm is not None)
@@ -207,11 +204,8 @@ def evaluate(words: Namespace) -> int:
     """Measure arms on a dataset. 0 when everything was measured and the judged arm holds, 4 when it
     is below the threshold or worse than the baseline, 5 when something was not measured, 130 when
     interrupted. Raises ConfigError before any paid call."""
-    refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     _check_arms(words.overrides)
-    typed = read_composition(words)
-    settings = compose_settings(typed)
-    keep_private(settings)
+    typed, settings = read_settings(words, "sweep")
     shard = read_shard(words.shard)
     _check(words, settings)
     place = words.out.expanduser() / ROWS
@@ -237,7 +231,7 @@ def evaluate(words: Namespace) -> int:
         if judge is None:
             _require_measure(dataset, [aeon for _, aeon in opened])
         baseline = _read_baseline(words, judged, dataset)
-        _make_folder(place.parent)
+        make_folder(place.parent, "measurement")
         evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control, judge)
         equality = evaluation.run_rows()
         measurement = evaluation.measure_judged().model_copy(update={"equality": equality})
@@ -325,25 +319,18 @@ def _check(words: Namespace, settings: Settings) -> None:
 
 def _check_shard(words: Namespace) -> None:
     """Raise ConfigError for a shard together with an option that needs all rows."""
-    if words.equal is not None and words.shard != "1/1":
+    if words.shard == "1/1":
+        return
+    if words.equal is not None:
         raise ConfigError(
             f"shard={words.shard}: equal=tokens needs the usage of all rows",
             hint="Leave one of them out.",
         )
-    if words.judge == "true" and words.shard != "1/1":
+    if words.judge == "true":
         raise ConfigError(
             f"shard={words.shard}: judge=true judges all answers in one place",
             hint="Leave judge out of the shards, merge their rows.jsonl, and judge then.",
         )
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"out={folder}: {error.strerror or error}", hint="Name a folder for the measurement."
-        ) from None
 
 
 def _find_judged(words: Namespace, opened: Sequence[tuple[Arm, Aeon]]) -> str:

@@ -63,15 +63,23 @@ class Judge:
             source, runner, rows, self.control, batch, keeps_others=True, is_done=is_judged
         )
         with closing(opened) as running:
-            calls = lambda: self.endpoints.meter.spent.calls  # noqa: E731
             forecast = forecast_judgements(self.aeon, rows.answers, running.count())
-            run_attended(running, settings, forecast, calls, lambda *_: None)
+            run_attended(running, settings, forecast, self.endpoints, lambda *_: None)
 
     def read_lines(self) -> dict[str, Line]:
         """Return the lines of the judged answers, by their ids."""
         if not self.place.exists():
             return {}
         return {line["id"]: line for _, line in read_places(self.place)}
+
+
+def make_folder(folder: Path, purpose: str) -> None:
+    """Create the folder of the files of a `purpose`, unless it exists. Raises ConfigError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"out={folder}: {error.strerror or error}"
+        raise ConfigError(problem, hint=f"Name a folder for the {purpose}.") from None
 
 
 @contextmanager
@@ -87,6 +95,7 @@ def open_judge(
     """Yield the judge of a configuration. Raises ConfigError for a provider without a model, unless
     that is allowed."""
     alone = composition.with_overrides((*composition.overrides, *JUDGED_ALONE))
+    # Judgements are rows of their own, with a journal apart from that of the answers.
     alone = with_journal(alone, settings, place)
     with open_aeon(alone, open_endpoints=endpoints.open) as aeon:
         warn(*aeon.warnings)

@@ -16,7 +16,7 @@ from aeon.domain.plan import OpenQuestion
 from aeon.files.text import load_json, read_linked_file
 from aeon.interaction.desk import Desk
 from aeon.report.ending import resume_command
-from aeon.report.words import command_of, count_noun, one_line, relative_to_here
+from aeon.report.words import answer_command, count_noun, one_line, relative_to_here
 from aeon.service.record import FILE as JOB
 
 
@@ -25,7 +25,7 @@ def answer(given: Namespace) -> int:
     DONE once none is open, else WAITING. Raises ConfigError for a folder without a run, and for
     answers that do not fit, of which none is then taken."""
     folder = given.run.expanduser().absolute()
-    read_bytes(folder, "answer")
+    read_bytes(folder, "answer")  # raises where there is no run
     desk = Desk(folder)
     if given.answers:
         settled = desk.settle(_read_answers(given.answers))
@@ -108,12 +108,11 @@ def _ask(question: OpenQuestion) -> str:
         return read_text(f"\n{shown}\n  Its output; an empty one leaves it open")
     if question.kind == "question":
         return read_line(f"\n{shown}\n  Your answer (Enter leaves it open):")
-    while (text := read_line(f"\n{shown}\n  yes or no (Enter leaves it open):").lower()) not in (
-        *("yes", "y", "no", "n"),
-        "",
-    ):
+    while True:
+        text = read_line(f"\n{shown}\n  yes or no (Enter leaves it open):").lower()
+        if text in ("yes", "y", "no", "n", ""):
+            return text
         say(f"  {one_line(json.dumps(text), 80)} is neither yes nor no.")
-    return text
 
 
 def _describe_question(question: OpenQuestion) -> Iterator[str]:
@@ -134,5 +133,4 @@ def _describe_waiting(waiting: Sequence[OpenQuestion], folder: Path) -> Iterator
     yield f"Waiting for {count_noun(len(waiting), 'answer')}:"
     for question in waiting:
         yield from _describe_question(question)
-    way = command_of(("answer", str(relative_to_here(folder))))
-    yield f"To answer: {way} {waiting[0].id}=..."
+    yield f"To answer: {answer_command(folder)} {waiting[0].id}=..."

@@ -90,5 +90,6 @@ def _open_output() -> TextIO:
         )
     if sys.stdin.isatty():
         say("Serving MCP on standard input and output: a client has to start this command.")
+    # The protocol is UTF-8, whatever the locale.
     cast(io.TextIOWrapper, output).reconfigure(encoding="utf-8", errors="strict")
     return output

@@ -8,11 +8,9 @@ import re
 from argparse import Namespace
 from contextlib import closing
 
-from aeon.cli.job.arguments import read_composition, refuse_keys
-from aeon.cli.job.prepare import keep_private
+from aeon.cli.job.prepare import read_settings
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import say, warn
-from aeon.config.load import compose_settings
 from aeon.config.settings import ServeSettings
 from aeon.domain.errors import ConfigError
 from aeon.observability.artefacts import allow_files
@@ -27,12 +25,7 @@ _LEAST_TOKEN = 16
 
 def serve(words: Namespace) -> int:
     """Serve until a signal ends it. Raises ConfigError before serving begins."""
-    refuse_keys(words.overrides, "sweep", "a sweep (-m)")
-    refuse_keys(words.overrides, "batch", "`aeon batch`")
-    refuse_keys(words.overrides, "arms", "`aeon eval`")
-    composition = read_composition(words)
-    settings = compose_settings(composition)
-    keep_private(settings)
+    composition, settings = read_settings(words, "sweep", "batch", "arms")
     served = settings.serve
     token = read_token(served)
     try:

@@ -78,11 +78,11 @@ class BatchAdapter(OpenAIAdapter):
             identity = wire.identify(dialect)
             body = wire.body(dialect, server.prefixes)
         except UnicodeEncodeError as error:
-            return AttemptResult(failure=self._failure_of(error, 0))
+            return AttemptResult(dialect, failure=self._failure_of(error, 0))
         ask = Ask(body, self._member, _teller(wire.request), identity)
         name, response = self._rounds.ask(ask)
         vars(self._given).setdefault("ids", []).append(name)
-        return self._read(response, wire)
+        return self._read(response, wire, dialect)
 
 
 def _teller(request: LLMRequest) -> Callable[[str], None]:

@@ -147,14 +147,12 @@ _ME = f"{socket.gethostname()}:{os.getpid()}:{_read_begin(os.getpid())}:{uuid.uu
 def _is_alive(owner: str) -> bool:
     """Whether the owner still waits; False for an owner on another machine, which cannot be
     checked. A process id alone proves nothing, because ids are reused."""
+    if owner == _ME:
+        return True
     host, pid, begun, _ = owner.split(":") if owner.count(":") == 3 else ("", "0", "", "")
-    if (
-        owner == _ME
-        or host != socket.gethostname()
-        or int(pid) == os.getpid()
-        or os.name != "posix"
-    ):
-        return owner == _ME
+    # An earlier process may have had this one's id.
+    if host != socket.gethostname() or int(pid) == os.getpid() or os.name != "posix":
+        return False
     try:
         os.kill(int(pid), 0)
     except PermissionError:

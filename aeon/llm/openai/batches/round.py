@@ -28,7 +28,7 @@ from aeon.llm.openai.batches.journal import BatchJournal
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.watching import WAITS
 
-MAX_REQUESTS = 50_000
+MAX_REQUESTS = 50_000  # the most that OpenAI takes in a batch
 LOOK_SECONDS = 3.0
 _LONGEST_JOIN_SECONDS = 5.0
 _CHUNK = 500  # results stored under one lock
@@ -125,6 +125,7 @@ class Carrier:
     def start(self, one: Round) -> None:
         """Start the thread of a round."""
         self.under_way[one.id] = one
+        # A daemon, so that a program can end while the provider works on; the journal remembers.
         thread = threading.Thread(
             target=self._carry_out, args=(one,), daemon=True, name="aeon-batch"
         )
@@ -211,6 +212,7 @@ class Carrier:
         return self.api.upload(f"{one.id}.jsonl", lines)
 
     def _make(self, one: Round) -> RequestBatch:
+        # A request whose answer was lost may have created the batch; a second would be paid too.
         found = self._find(one) if one.is_doubtful else None
         one.is_doubtful = True
         return found or self.api.create(one.file or "", one.id)
@@ -230,6 +232,7 @@ class Carrier:
                 results = self.api.results(file)
                 while rows := tuple(islice(results, _CHUNK)):
                     with self.lock:
+                        # Before anybody uses them: after a kill they are found here.
                         self.journal.answer(rows)
                         for row in rows:
                             if ask := one.asks.pop(row.id, None):
@@ -275,6 +278,7 @@ class Carrier:
             one.asks = {}
             self.under_way.pop(one.id, None)
             for ask in asks.values():
+                # Each call gets an error of its own: who catches one changes its usage.
                 ask.answer.set_exception(copy.copy(error))
             is_passing = isinstance(error, BatchesUnreachable)
             is_refused = isinstance(error, LLMError) and not (error.retryable or is_passing)

@@ -14,7 +14,7 @@ from aeon.llm.openai.batches.journal import BatchJournal
 from aeon.llm.openai.batches.round import MAX_REQUESTS, Ask, Carrier, Round, RoundMember, log
 from aeon.llm.openai.endpoint import Endpoint, Response
 
-MAX_BYTES = 190_000_000
+MAX_BYTES = 190_000_000  # OpenAI takes files of 200 MB
 _LOOK_SECONDS = 0.5
 _LEAST_SECONDS = 0.1
 
@@ -24,6 +24,7 @@ class Rounds:
     request, after a tenth of that if every run waits, or as soon as it is full."""
 
     def __init__(self, endpoint: Endpoint, journal: BatchJournal) -> None:
+        # A run that ends says nothing; with its adapter its member is gone.
         self.members: WeakSet[RoundMember] = WeakSet()
         self._carrier = Carrier(endpoint, journal, self._queue)
         self._settings = endpoint.settings
@@ -65,16 +66,8 @@ class Rounds:
             ask.give(Result(sent.id, sent.status, sent.body or b""))
         else:
             if sent.round not in under_way:
-                adopted = Round(
-                    sent.round,
-                    sent.size,
-                    sent.begun,
-                    sent.file,
-                    sent.batch,
-                    is_doubtful=True,
-                    is_adopted=True,
-                )
-                self._carrier.start(adopted)
+                place = (sent.round, sent.size, sent.begun, sent.file, sent.batch)
+                self._carrier.start(Round(*place, is_doubtful=True, is_adopted=True))
             under_way[sent.round].asks[sent.id] = ask
 
     def _queue(self, asks: Collection[Ask]) -> None:
