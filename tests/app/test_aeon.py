@@ -154,6 +154,7 @@ def test_what_is_no_text_is_refused_with_its_type(aeon: Aeon, arguments: dict[st
         aeon.run(**arguments)
 
 
+@pytest.mark.slow
 def test_journals_may_be_left_out(tmp_path: Path):
     scripted(ScriptedModel(), "observability=none").run("tea", directory=tmp_path)
     assert not list(tmp_path.glob("*.jsonl"))

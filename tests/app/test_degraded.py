@@ -78,6 +78,7 @@ def test_what_registers_a_tool_depends_on_the_tool_and_on_what_is_configured(
     assert found.overrides == overrides
 
 
+@pytest.mark.slow
 def test_a_server_that_did_not_start_is_named_though_no_step_asked_for_its_tools() -> None:
     result = run(ScriptedModel(), "tools=mcp", NOT_A_SERVER, SLOW_TO_FAIL)
     (found,) = result.degraded
@@ -88,6 +89,7 @@ def test_a_server_that_did_not_start_is_named_though_no_step_asked_for_its_tools
     assert "; 1 MCP server did not start" in headline(result)
 
 
+@pytest.mark.slow
 def test_a_step_whose_server_is_down_is_told_to_start_the_server() -> None:
     model = ScriptedModel(plan=plan(planned("now", tool="clock.now")))
     found = {one.kind: one for one in run(model, "mode=core", "tools=mcp", NOT_A_SERVER).degraded}
@@ -132,6 +134,7 @@ def test_a_plan_of_a_person_with_a_missing_tool_is_refused_before_any_call_if_as
     assert model.calls == []
 
 
+@pytest.mark.slow
 def test_a_server_that_did_not_start_is_refused_before_any_call_if_asked_for() -> None:
     model = ScriptedModel()
     with pytest.raises(ConfigError, match="MCP server 'clock' did not start"):

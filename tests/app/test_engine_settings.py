@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import Truncated
 from aeon.domain.result import RunResult
@@ -54,6 +56,7 @@ def test_the_severity_that_binds_the_planner():
     assert message.startswith("MEDIUM issue i1 got neither a change nor a reason")
 
 
+@pytest.mark.slow
 def test_what_a_small_task_is():
     def is_planned(*overrides: str, **judged: object) -> bool:
         model = ScriptedModel(task_profile=profile(**{"depth": 2, **judged}))  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ def test_each_task_gives_one_result() -> None:
     assert len({result.run_id for result in results}) == 11
 
 
+@pytest.mark.slow
 def test_tasks_run_at_the_same_time_and_are_taken_when_there_is_room() -> None:
     taken: list[int] = []
 
@@ -70,6 +71,7 @@ def test_at_least_one_run_must_be_under_way() -> None:
         next(aeon.run_many(["name three rivers"], max_concurrency=0))
 
 
+@pytest.mark.slow
 def test_runs_are_awaited_together_without_blocking_the_loop() -> None:
     async def ask(aeon: Aeon) -> tuple[list[str], int]:
         ticks = 0

@@ -231,6 +231,7 @@ def test_rows_go_through_their_phases_together(
     assert "batch_1: completed, 50 of 50 answered" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_out_file_of_a_plain_batch_goes_on_with_batches(
     server: BatchServer, tmp_path: Path
 ) -> None:

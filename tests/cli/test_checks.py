@@ -81,6 +81,7 @@ def test_the_files_of_a_trusted_project_are_relative_to_it_and_part_of_what_is_t
     assert aeon(*RUN).status == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_from_another_folder_finds_its_files(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

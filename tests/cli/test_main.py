@@ -269,6 +269,7 @@ def test_what_is_only_shown_goes_to_standard_output_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_files_of_ones_own_come_before_the_packaged_ones(aeon: RunAeon, tmp_path: Path) -> None:
     (tmp_path / "own" / "limits").mkdir(parents=True)
     (tmp_path / "own" / "limits" / "default.yaml").write_text("max_passes: 1\n", encoding="utf-8")

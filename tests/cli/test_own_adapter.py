@@ -131,6 +131,7 @@ def test_limits_retries_and_prices_stand_around_it(aeon: RunAeon, module: Path) 
     assert aeon(*RUN, *CUSTOM, "limits.max_cost=1", free).status != 2
 
 
+@pytest.mark.slow
 def test_an_adapter_that_says_so_calls_no_model(aeon: RunAeon, module: Path) -> None:
     chosen = ("provider=custom", "provider.adapter=my_models:MadeUp")
     ended = aeon(*RUN, *chosen)

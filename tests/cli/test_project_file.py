@@ -109,6 +109,7 @@ def test_a_project_file_is_found_up_to_the_root_of_the_repository(
     assert composed(aeon)["ttl"]["base"] == 10
 
 
+@pytest.mark.slow
 def test_what_init_leaves_needs_no_flags(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

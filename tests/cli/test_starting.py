@@ -23,6 +23,7 @@ def test_a_terminal_shows_that_the_program_is_starting_until_there_is_more(tmp_p
         assert terminal.shown.startswith("Aeon is starting ...\r\n")
 
 
+@pytest.mark.slow
 def test_nothing_but_what_was_asked_for_is_shown_without_a_run(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "--cfg", "job", shown=None) as terminal:
         assert terminal.process.wait(timeout=60) == 0

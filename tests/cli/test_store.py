@@ -18,6 +18,7 @@ def run(aeon: RunAeon, directory: Path, *more: str) -> None:
     assert aeon(*QUIET, f"hydra.run.dir={directory}", *more).status == 0
 
 
+@pytest.mark.slow
 def test_a_run_can_be_replayed_and_a_miss_shows_the_difference(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -39,6 +40,7 @@ def test_a_run_can_be_replayed_and_a_miss_shows_the_difference(
     assert "store.match=order" in ended.err
 
 
+@pytest.mark.slow
 def test_a_plan_is_made_from_what_is_kept(aeon: RunAeon, tmp_path: Path) -> None:
     run(aeon, tmp_path / "a")
     made = aeon("plan", *QUIET)
@@ -84,12 +86,14 @@ def test_from_python_it_is_refused_too(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_replay_with_questions_needs_no_terminal(aeon: RunAeon, tmp_path: Path) -> None:
     run(aeon, tmp_path / "a")
     assert aeon(*QUIET, "interaction=ask", "hydra.run.dir=b").status == 2
     run(aeon, tmp_path / "b", "interaction=ask", "store=replay", "store.path=a")
 
 
+@pytest.mark.slow
 def test_off_leaves_no_store(aeon: RunAeon, tmp_path: Path) -> None:
     run(aeon, tmp_path / "a", "store=off")
     assert not (tmp_path / "a" / "store.sqlite").exists()

@@ -193,6 +193,7 @@ def test_a_job_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_mu
     assert {request.name for request in server.requests} == {"step"}
 
 
+@pytest.mark.slow
 def test_without_fail_fast_the_others_go_on_and_the_error_is_told_with_its_job(
     aeon: RunAeon, scenario: Path, tmp_path: Path
 ) -> None:
@@ -394,6 +395,7 @@ def test_jobs_one_after_the_other_in_directories_of_their_own_are_still_hydras(
     ]
 
 
+@pytest.mark.slow
 def test_a_key_of_sweeps_does_not_change_the_hash_of_the_configuration(aeon: RunAeon) -> None:
     one, other = (
         json.loads(aeon("task=x", "provider=simulated", "output=json", "progress=none", *more).out)[

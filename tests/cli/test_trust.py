@@ -144,6 +144,7 @@ def test_folders_that_hold_too_much_are_refused(
     assert "Name folders that hold only configuration" in ended.err
 
 
+@pytest.mark.slow
 def test_a_trusted_folder_takes_effect_until_anything_of_it_changes(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_folder_that_has_moved_is_asked_about_again(
     assert aeon(*SHOW).status == 2
 
 
+@pytest.mark.slow
 def test_the_hash_in_the_environment_trusts_that_content_alone(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path
 ) -> None:
@@ -245,6 +247,7 @@ def test_the_person_is_asked_at_a_terminal(
     assert aeon(*SHOW).status == (0 if status == 0 else 2)
 
 
+@pytest.mark.slow
 def test_what_init_wrote_is_trusted_as_it_was_written(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon("init", ".").status == 0
     assert aeon(*SHOW).status == 0
@@ -295,6 +298,7 @@ def test_trust_explains_itself(aeon: RunAeon) -> None:
     assert "[--list]" in aeon("help", "trust").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "shown"),
     [
@@ -441,6 +445,7 @@ def test_names_that_interpolations_make_up_are_refused_when_they_are_used(
     assert "Plan badly" in aeon("render", "plan", "task=x", "prompts.dir=dev/prompts").out
 
 
+@pytest.mark.slow
 def test_prompts_out_of_the_project_are_used_only_from_the_command_line(
     aeon: RunAeon,
     tmp_path: Path,

@@ -128,6 +128,7 @@ def test_a_run_of_somebody_else_sets_nothing(
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.slow
 def test_trust_on_the_command_line_takes_a_run_over(aeon: RunAeon, theirs: Path) -> None:
     assert theirs.is_dir()
     refused = aeon("resume=run", *AGAIN)

@@ -73,6 +73,7 @@ def shell(directory: Path, redirected: str, *arguments: str) -> subprocess.Compl
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
 
 
+@pytest.mark.slow
 def test_a_task_from_a_closed_standard_input_is_bad_usage(tmp_path: Path) -> None:
     ended = shell(tmp_path, "<&-", "task=-", *QUIET)
     assert ended.returncode == 2
@@ -131,6 +132,7 @@ def test_what_is_shown_into_a_full_device_is_one_sentence(
     assert ended.stderr == "Error: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--cfg", "job"), ("--help",)])
 def test_a_reader_that_goes_away_is_no_error_whatever_is_shown(
     tmp_path: Path, arguments: tuple[str, ...]

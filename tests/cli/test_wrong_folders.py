@@ -78,6 +78,7 @@ def test_a_folder_without_the_set_that_is_chosen_names_one_that_it_has(
     assert "there is no prompt set 'default'; there are: terse" in ended.err
 
 
+@pytest.mark.slow
 def test_folders_that_hold_one_file_or_a_group_of_ones_own_are_used(
     aeon: RunAeon, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def error_of(*overrides: str) -> str:
     return caught.value.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [150, 5_000])
 def test_a_value_that_is_nested_too_deeply_is_a_mistake_of_the_person(depth: int) -> None:
     deep = "[" * depth + "]" * depth
@@ -335,6 +336,7 @@ def test_a_configuration_folder_that_is_not_there_is_named(tmp_path: Path) -> No
         compose([], tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_a_file_that_has_changed_is_composed_as_it_is_now_and_hydra_s_own_way_of_reading_is_left_as_it_was(
     tmp_path: Path,
 ) -> None:

@@ -39,6 +39,7 @@ def test_the_table_has_every_task() -> None:
     assert list(told()) == list(BENCHMARK["TASKS"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", BENCHMARK["TASKS"])
 def test_a_task_costs_what_the_table_says(task: Any) -> None:
     for mode, (calls, characters) in told()[task].items():

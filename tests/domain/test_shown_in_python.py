@@ -81,6 +81,7 @@ def test_a_notebook_shows_a_result_with_every_text_escaped(result: RunResult) ->
     assert result.history._repr_html_() in shown
 
 
+@pytest.mark.slow
 def test_frames_have_a_row_for_each_pass_step_call_and_run(run: Path, result: RunResult) -> None:
     pytest.importorskip("pandas")
     passes, steps = result.history.to_frame(), result.history.to_frame("steps")

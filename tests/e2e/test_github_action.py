@@ -48,6 +48,7 @@ def run_action(folder: Path, **inputs: str) -> tuple[dict[str, str], str, int]:
     return outputs, summary.read_text() if summary.exists() else "", ended.returncode
 
 
+@pytest.mark.slow
 def test_a_run_leaves_its_page_its_answer_and_a_summary(tmp_path: Path) -> None:
     outputs, summary, ended = run_action(
         tmp_path, task="name <b>three</b> rivers", overrides="provider=simulated\nmode=single\n"
@@ -61,12 +62,14 @@ def test_a_run_leaves_its_page_its_answer_and_a_summary(tmp_path: Path) -> None:
     assert Path(outputs["summary"]).read_text() == summary
 
 
+@pytest.mark.slow
 def test_a_command_that_cannot_be_used_says_so_and_lets_later_steps_run(tmp_path: Path) -> None:
     outputs, summary, ended = run_action(tmp_path, task="tea", overrides="ttl.bass=1")
     assert (ended, outputs["status"], outputs["page"]) == (0, "2", "")
     assert "cannot be used" in summary
 
 
+@pytest.mark.slow
 def test_a_measurement_has_a_row_for_each_arm_and_its_status(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"task": "2+2", "target": "4"}\n', encoding="utf-8")
     outputs, summary, _ = run_action(

@@ -79,6 +79,7 @@ def test_what_is_said_of_a_file_needs_the_file(aeon: RunAeon) -> None:
     assert "input_files.x=path" in ended.err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_own_copy_of_a_file(
     aeon: RunAeon, photo: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_run_goes_on_with_its_own_copy_of_a_file(
     assert "input_files.photo=path" in changed.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("files", "is_found"), [("", False), ("beside", True), ("inside", True)])
 def test_a_cassette_is_replayed_with_its_files_or_by_their_hashes(
     files: str, is_found: bool, aeon: RunAeon, photo: Path, tmp_path: Path
@@ -119,6 +121,7 @@ def test_a_cassette_is_replayed_with_its_files_or_by_their_hashes(
     assert (replayed / "files").exists() == is_found
 
 
+@pytest.mark.slow
 def test_an_inner_file_that_was_changed_is_not_used(
     aeon: RunAeon, photo: Path, tmp_path: Path
 ) -> None:
@@ -212,6 +215,7 @@ def test_the_example_runs_with_the_receipt_as_it_is_and_as_text(
     assert aeon(f"plan_file={folder / 'plan.yaml'}", *given).status in (0, 3)
 
 
+@pytest.mark.slow
 def test_the_files_of_a_run_are_removed_with_it_and_no_others(
     aeon: RunAeon, photo: Path, tmp_path: Path
 ) -> None:

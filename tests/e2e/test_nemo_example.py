@@ -52,6 +52,7 @@ def test_the_step_uses_the_functions_of_the_workflow() -> None:
     assert result.answer == "142.75 euros"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_work(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(EXAMPLE)
     monkeypatch.syspath_prepend(EXAMPLE)

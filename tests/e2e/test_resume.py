@@ -76,6 +76,7 @@ def limited(runs: Runs, *more: str) -> Path:
 # What a run was given
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_task_and_inputs_it_was_given_by_files_that_are_gone(
     runs: Runs, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_run_goes_on_with_the_task_and_inputs_it_was_given_by_files_that_are_g
     assert result(second)["hashes"]["inputs"] == result(directory)["hashes"]["inputs"]
 
 
+@pytest.mark.slow
 def test_a_task_from_standard_input_is_not_asked_for_again(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +111,7 @@ def test_todays_task_and_inputs_win_over_the_recorded_ones(runs: Runs, tmp_path:
     assert (origin(second)["task"], origin(second)["inputs"]) == ("another", {"a": "new", "b": "b"})
 
 
+@pytest.mark.slow
 def test_the_settings_are_the_recorded_ones_and_todays_overrides_come_after_them(
     runs: Runs,
 ) -> None:
@@ -144,6 +147,7 @@ def test_an_override_that_adds_or_deletes_is_replaced_by_todays(runs: Runs) -> N
     assert configuration["provider"]["extra_body"] == {"top_k": 5}
 
 
+@pytest.mark.slow
 def test_auto_stays_what_it_was(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +158,7 @@ def test_auto_stays_what_it_was(
     assert result(newest(tmp_path))["provider"]["kind"] == "simulated"
 
 
+@pytest.mark.slow
 def test_the_address_of_auto_stays_where_the_environment_names_no_other(
     runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +179,7 @@ def test_paths_are_those_of_the_folder_that_the_run_was_started_in(
     assert "cited" in result(second)["configuration"]["convergence"]["criteria"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_configuration_is_looked_in_again(runs: Runs, tmp_path: Path) -> None:
     own = tmp_path / "own" / "ttl"
     own.mkdir(parents=True)
@@ -186,6 +192,7 @@ def test_a_folder_of_configuration_is_looked_in_again(runs: Runs, tmp_path: Path
     assert result(third)["configuration"]["ttl"]["base"] == 17
 
 
+@pytest.mark.slow
 def test_a_folder_of_configuration_that_is_gone_is_not_needed(runs: Runs, tmp_path: Path) -> None:
     own = tmp_path / "own" / "ttl"
     own.mkdir(parents=True)
@@ -199,6 +206,7 @@ def test_a_folder_of_configuration_that_is_gone_is_not_needed(runs: Runs, tmp_pa
 # What is not asked again
 
 
+@pytest.mark.slow
 def test_a_finished_run_costs_nothing_again_and_ends_the_same(
     runs: Runs, server: OpenAIServer
 ) -> None:
@@ -221,6 +229,7 @@ def test_a_finished_run_costs_nothing_again_and_ends_the_same(
     assert f"Saved: {asked} calls, {asked * 120} tokens" in ended.err
 
 
+@pytest.mark.slow
 def test_a_run_that_a_limit_ended_goes_on_as_one_that_had_none(
     runs: Runs, server: OpenAIServer
 ) -> None:
@@ -245,6 +254,7 @@ def test_a_chain_of_runs_needs_only_the_last_of_them(runs: Runs, server: OpenAIS
     assert len(server.requests) == result(third)["usage"]["total"]["requests"]
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_goes_on_where_it_failed(runs: Runs, server: OpenAIServer) -> None:
     answers = dict(server.script)
     server.script["convergence"] = Failure(401)
@@ -293,6 +303,7 @@ def test_core_mode_and_a_plan_of_ones_own_go_on(
     assert result(second)["parent"]["saved"]["model_calls"] == 2
 
 
+@pytest.mark.slow
 def test_a_plan_file_that_has_changed_is_said_and_asked_anew(
     runs: Runs, server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -339,6 +350,7 @@ def test_a_job_of_a_multirun_goes_on_whatever_its_directory_is_called(
     assert len(server.requests) == before + result(second)["usage"]["total"]["requests"] - 5
 
 
+@pytest.mark.slow
 def test_what_has_already_been_answered_needs_no_order(runs: Runs, server: OpenAIServer) -> None:
     _, directory = runs("task=x", "execution.max_parallel=1")
     asked = len(server.requests)
@@ -535,6 +547,7 @@ def bad(root: Path, what: str) -> str:
     return str(directory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "said"),
     [
@@ -633,6 +646,7 @@ def test_no_run_is_resumed_by_null(aeon: RunAeon, tmp_path: Path) -> None:
 # Another provider, another place
 
 
+@pytest.mark.slow
 def test_another_provider_gets_neither_the_address_nor_the_rest_of_the_recorded_one(
     runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def test_long_texts_within_structs_are_unpacked_few_at_a_time(tmp_path: Path) ->
     assert most_allocated(path) < 150_000_000  # all at once would be 200 MB
 
 
+@pytest.mark.slow
 def test_a_cell_of_a_parquet_file_has_a_most(tmp_path: Path) -> None:
     long = "".join(chr(0x4E00 + n % 20_000) for n in range(MOST_OF_A_CELL + 1))
     path = parquet(tmp_path / "d.parquet", {"task": [long]})

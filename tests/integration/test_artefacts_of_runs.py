@@ -242,6 +242,7 @@ def test_the_simulated_seeds_end_in_several_ways(tmp_path: Path):
     pytest.fail(f"ten seeds end in {ends} alone")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_equal_answers_give_equal_artefacts_however_parallel_and_in_whatever_order(
     tmp_path: Path, name: str

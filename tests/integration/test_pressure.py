@@ -98,6 +98,7 @@ def test_a_storm_of_429_ends_well_for_everyone_and_the_window_comes_back(
         assert slots(endpoints) > narrowed
 
 
+@pytest.mark.slow
 def test_a_storm_with_retry_after_is_waited_out_by_everyone(openai_server: OpenAIServer) -> None:
     began = time.monotonic()
     arrived: list[float] = []
@@ -170,6 +171,7 @@ def test_a_dead_provider_costs_a_few_attempts_and_then_none_until_it_is_tried_ag
         assert len(main.requests) == asked + 5
 
 
+@pytest.mark.slow
 def test_a_dead_provider_alone_is_left_alone_too_once_a_call_has_used_up_its_attempts(
     openai_server: OpenAIServer,
 ) -> None:

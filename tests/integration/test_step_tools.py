@@ -98,6 +98,7 @@ def test_the_plan_of_every_line_can_be_rebuilt(form: str, tmp_path: Path) -> Non
     assert all(plan_of(lines, line["sequence"]) for line in lines if line["call"] == "step")
 
 
+@pytest.mark.slow
 def test_the_journals_do_not_depend_on_which_step_is_faster(tmp_path: Path) -> None:
     found = []
     for seed in range(3):

@@ -97,6 +97,7 @@ def test_a_call_whose_repair_came_to_nothing_is_asked_again_with_its_repair(
     assert not now.answered & before.answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["task_profile", "semantic_validation"])
 def test_what_a_run_that_ended_well_went_without_is_asked_again_only_if_that_is_wanted(
     server: OpenAIServer, tmp_path: Path, call: str

@@ -91,6 +91,7 @@ def test_time_ends_a_run_between_calls_and_running_work_has_its_grace(clock):
     assert model.calls[-1] == "step:only"
 
 
+@pytest.mark.slow
 def test_work_that_outlives_its_grace_is_abandoned(clock):
     release = threading.Event()
 
@@ -112,6 +113,7 @@ def test_work_that_outlives_its_grace_is_abandoned(clock):
     assert outcome.state.plan.step("only").incomplete
 
 
+@pytest.mark.slow
 def test_a_planning_call_that_outlives_its_grace_is_abandoned_too():
     release = threading.Event()
     control = RunControl()

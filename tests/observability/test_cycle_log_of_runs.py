@@ -162,6 +162,7 @@ def test_core_mode_has_cycles_alone(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overrides", [(), (DELTA,), (DELTA, "mode=core")])
 def test_wherever_the_file_is_cut_off_the_plan_of_every_line_left_is_rebuilt(
     tmp_path: Path, overrides: tuple[str, ...]
@@ -178,6 +179,7 @@ def test_wherever_the_file_is_cut_off_the_plan_of_every_line_left_is_rebuilt(
             assert_rebuilt(left, plans)
 
 
+@pytest.mark.slow
 def test_the_lines_do_not_depend_on_the_order_in_which_parallel_steps_end(tmp_path: Path) -> None:
     def lines(name: str, model: Any, parallel: int) -> list[dict[str, Any]]:
         run(tmp_path / name, model, f"execution.max_parallel={parallel}")

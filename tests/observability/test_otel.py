@@ -193,6 +193,7 @@ def test_each_request_carries_the_trace_of_its_own_span(
     assert not any("traceparent" in request.headers for request in server.requests)
 
 
+@pytest.mark.slow
 def test_retries_and_repairs_are_linked_to_what_they_repeat(
     collector: OtlpCollector, start_server: StartServer
 ) -> None:

@@ -38,6 +38,7 @@ def test_the_published_schemas_are_current(name: str) -> None:
     assert current, "the models have changed: run python -m tests.observability.published"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_published_schemas_are_strict_and_described(name: str) -> None:
     schema = build_schemas()[name]

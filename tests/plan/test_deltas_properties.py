@@ -1,5 +1,6 @@
 """What holds for every plan and every refinement, however foolish."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -126,6 +127,7 @@ def assert_nothing_else_changed(before: Plan, result: DeltaResult) -> None:
         assert (change.before, change.after) == (then.get(change.step_id), now.get(change.step_id))
 
 
+@pytest.mark.slow
 @given(st.data())
 @searching
 def test_through_any_run_of_executions_and_refinements(data: st.DataObject) -> None:

@@ -74,6 +74,7 @@ def test_a_killed_run_has_what_its_journals_tell(finished: Path, killed: Path) -
     assert [step.state for step in one.steps] == [step.state for step in other.steps]
 
 
+@pytest.mark.slow
 def test_wherever_a_run_is_cut_off_its_page_can_be_made(killed: Path) -> None:
     lines = (killed / "events.jsonl").read_bytes().splitlines(keepends=True)
     for number in range(len(lines), 0, -7):

@@ -101,6 +101,7 @@ def test_a_value_that_doubles_the_work_of_a_schema_is_given_up_and_said_so() -> 
     assert find_errors(validator, {"z": 1, "a": {"z": 1}}) == []
 
 
+@pytest.mark.slow
 def test_no_check_goes_through_more_schemas_than_there_are_in_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_job_is_followed_to_its_end(open_jobs: OpenJobs, model: GatedModel):
     assert not jobs.follow(job_id, follower)
 
 
+@pytest.mark.slow
 def test_a_job_that_runs_is_cancelled_for_good(open_jobs: OpenJobs, model: GatedModel):
     jobs = open_jobs(*model.overrides, "execution.grace_seconds=0.1", parallel=1)
     running, queued = jobs.submit(ask()), jobs.submit(ask())
@@ -134,6 +135,7 @@ def test_a_job_that_failed_says_why(open_jobs: OpenJobs):
     assert status.result["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_stopped_job_goes_on_with_what_was_answered(
     open_jobs: OpenJobs, model: GatedModel, tmp_path: Path
 ):
@@ -164,6 +166,7 @@ def test_a_stopped_job_goes_on_with_what_was_answered(
     assert len(model.server.requests) == asked
 
 
+@pytest.mark.slow
 def test_the_files_of_a_job_are_there_when_it_goes_on(
     open_jobs: OpenJobs, model: GatedModel, tmp_path: Path
 ):
@@ -243,6 +246,7 @@ def test_a_job_waits_for_a_person_and_goes_on(open_jobs: OpenJobs, tmp_path: Pat
         jobs.settle(job_id, {question.id: "5 by 6"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", ["answered", "overdue"])
 def test_a_job_goes_on_that_was_settled_elsewhere(
     open_jobs: OpenJobs, tmp_path: Path, elsewhere: str

@@ -24,6 +24,7 @@ def test_it_is_what_the_store_is_expected_to_be(tmp_path: Path) -> None:
     assert isinstance(DictStore(str(tmp_path)), AnswerStore)
 
 
+@pytest.mark.slow
 def test_a_run_is_recorded_resumed_and_replayed_with_it(tmp_path: Path) -> None:
     first = run(tmp_path / "a")
     resumed = run(tmp_path / "b", f"resume={tmp_path / 'a'}", task=None)

@@ -59,6 +59,7 @@ def test_an_answer_of_a_tool_comes_back() -> None:
     assert (entry.request.kind, entry.answer) == ("tool", {"output": 3})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize(
     ("text", "why"),

@@ -169,6 +169,7 @@ def test_rows_that_double_are_refused_before_they_are_whole() -> None:
         restore({"a": None}, [(["a"], "27")], rows.__getitem__)
 
 
+@pytest.mark.slow
 def test_rows_that_are_empty_and_double_are_refused_too() -> None:
     rows = {"0": "="} | {str(n): f"*{n - 1} {n - 1}" for n in range(1, 40)}
     with pytest.raises(ValueError, match="longer than the allowed"):

@@ -100,6 +100,7 @@ def test_a_long_error_is_cut() -> None:
     assert result.error == "ValueError: " + "x" * 38 + "... [9999962 of 10000012 characters cut]"
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_are_cut_and_not_kept() -> None:
     result = call(lambda _: "x" * 100_000_000)
     assert result.cut == 100_000_000 - 20_000

@@ -135,6 +135,7 @@ def test_a_run_cannot_take_a_name_of_its_process() -> None:
         ToolRegistry([a_tool()], parent=process)
 
 
+@pytest.mark.slow
 def test_tools_come_and_go_while_others_look() -> None:
     registry = ToolRegistry([a_tool(name="stays")])
     stop = threading.Event()

@@ -118,6 +118,7 @@ def test_a_row_may_have_overrides_of_its_own(tmp_path: Path) -> None:
     assert scores == {"a": True, "b": False}  # in core mode nothing is assessed
 
 
+@pytest.mark.slow
 def test_a_row_that_sets_more_than_a_row_may_is_invalid_and_the_batch_goes_on(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_row_that_sets_more_than_a_row_may_is_invalid_and_the_batch_goes_on(
         assert words in told
 
 
+@pytest.mark.slow
 def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(
     tmp_path: Path,
 ) -> None:
@@ -304,6 +306,7 @@ def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
         assert main(["batch", *command]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
 def test_a_row_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_next_start(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], mode: str
@@ -397,6 +400,7 @@ def test_two_shards_in_one_command_are_refused(
     assert "shard= is given twice" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -423,6 +427,7 @@ def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
         assert f"by its first rows about {cost / 8 * 32:.4f}" in told
 
 
+@pytest.mark.slow
 def test_what_all_rows_come_to_is_told_by_those_that_were_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

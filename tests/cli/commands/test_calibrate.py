@@ -100,6 +100,7 @@ def test_the_option_that_is_written_can_be_run_with_and_says_what_it_rests_on(
     assert found.at_most <= found.max_false == 0.3
 
 
+@pytest.mark.slow
 def test_each_answer_is_judged_so_often_and_the_spread_is_shown(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +131,7 @@ def test_too_few_labels_promise_nothing_and_it_is_said_before_the_first_call(
     assert not (tmp_path / "labels.calibration/conf").exists()
 
 
+@pytest.mark.slow
 def test_a_judge_at_chance_is_promised_nothing(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,6 +225,7 @@ def test_a_label_that_is_corrected_is_not_judged_again(
     assert (read_report(tmp_path)["good"], read_report(tmp_path)["bad"]) == (4, 2)
 
 
+@pytest.mark.slow
 def test_labels_may_be_taken_away_and_judgements_of_them_are_kept(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,6 +301,7 @@ def test_what_would_cost_more_than_may_be_spent_without_a_question_is_refused(
     assert not server.requests
 
 
+@pytest.mark.slow
 def test_the_option_goes_into_the_persons_own_configuration(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +314,7 @@ def test_the_option_goes_into_the_persons_own_configuration(
     assert written["completeness"] == 0.9
 
 
+@pytest.mark.slow
 def test_an_option_that_a_person_wrote_is_not_replaced_and_one_of_an_earlier_calibration_is(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,6 +335,7 @@ def test_an_option_that_a_person_wrote_is_not_replaced_and_one_of_an_earlier_cal
     assert len(server.requests) == 22
 
 
+@pytest.mark.slow
 def test_an_option_that_the_labels_no_longer_confirm_is_named(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -349,6 +355,7 @@ def test_an_option_that_the_labels_no_longer_confirm_is_named(
     assert (tmp_path / "labels.calibration/conf/convergence/calibrated.yaml").exists()
 
 
+@pytest.mark.slow
 def test_a_project_that_was_trusted_is_trusted_with_the_option_in_it(
     tmp_path: Path, server: OpenAIServer
 ) -> None:
@@ -362,6 +369,7 @@ def test_a_project_that_was_trusted_is_trusted_with_the_option_in_it(
     assert is_trusted(read_content(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_project_that_changed_meanwhile_is_not_trusted_again(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -136,6 +136,7 @@ def test_what_is_no_cassette_is_said(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon("cassette").status == 2
 
 
+@pytest.mark.slow
 def test_a_key_that_a_tool_gave_away_is_not_in_the_cassette(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def measured(folder: Path) -> dict[str, Any]:
     return evaluation
 
 
+@pytest.mark.slow
 def test_arms_are_measured_on_the_same_rows(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +95,7 @@ def test_without_arms_one_call_is_measured_against_the_adaptive_mode(tmp_path: P
     assert arms == {"single": ["mode=single"], "adaptive": ["mode=adaptive"]}
 
 
+@pytest.mark.slow
 def test_arms_may_come_from_a_file_of_the_group(tmp_path: Path, server: OpenAIServer) -> None:
     dataset(tmp_path, 1)
     (tmp_path / "own" / "arms").mkdir(parents=True)
@@ -120,6 +122,7 @@ def test_what_is_done_is_not_asked_again_and_an_arm_may_be_added(
     assert len(server.requests) == 8
 
 
+@pytest.mark.slow
 def test_an_arm_that_is_changed_is_refused_unless_it_is_to_be_run_again(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,6 +154,7 @@ def test_an_arm_below_the_threshold_ends_with_4(tmp_path: Path, server: OpenAISe
     assert run(server, CORE, SINGLE, "threshold=0.6", "arm=core") == 0
 
 
+@pytest.mark.slow
 def test_an_arm_that_is_worse_than_the_baseline_ends_with_4(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -370,6 +374,7 @@ def test_a_killed_measurement_with_equal_tokens_goes_on_without_asking_again(
     assert len(server.requests) - single["calls"] - full["calls"] <= 3 * parallel
 
 
+@pytest.mark.slow
 def test_shards_measure_their_own_rows_and_are_merged(tmp_path: Path, server: OpenAIServer) -> None:
     dataset(tmp_path, 5)
     for number, rows in ((1, ["r0", "r2", "r4"]), (2, ["r1", "r3"])):
@@ -452,6 +457,7 @@ def test_a_check_that_could_not_be_had_is_run_again_and_nothing_else(
     assert measured(tmp_path)["arms"][0]["passed"] == 2
 
 
+@pytest.mark.slow
 def test_equal_tokens_wait_for_what_is_not_measured_and_then_pay_only_for_that(
     tmp_path: Path,
 ) -> None:

@@ -68,6 +68,7 @@ def read_evaluation() -> dict[str, Any]:
 CALIBRATED = ["--config-dir", "labels.calibration/conf", "convergence=calibrated"]
 
 
+@pytest.mark.slow
 def test_answers_without_a_target_are_graded_by_the_judge(
     server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +125,7 @@ def test_another_judge_than_the_calibrated_one_corrects_nothing(
     assert read_evaluation()["arms"][0]["corrected"] is None
 
 
+@pytest.mark.slow
 def test_what_is_judged_is_not_asked_again_whatever_the_thresholds_are(
     server: OpenAIServer,
 ) -> None:
@@ -132,6 +134,7 @@ def test_what_is_judged_is_not_asked_again_whatever_the_thresholds_are(
     assert len(server.requests) == 40
 
 
+@pytest.mark.slow
 def test_a_judgement_that_could_not_be_had_is_not_measured(server: OpenAIServer) -> None:
     server.script["convergence"] = lambda received: (
         Failure(400) if number_of(received) == 3 else judge(received)
@@ -160,6 +163,7 @@ def test_a_shard_is_not_judged(server: OpenAIServer, capfd: pytest.CaptureFixtur
     assert not server.requests
 
 
+@pytest.mark.slow
 def test_the_arms_have_one_judge_that_of_the_command_line(server: OpenAIServer) -> None:
     own = 'arms.two=["mode=single","answer.judge=true","roles.grader.model=other"]'
     assert run(server, own, "roles.grader.model=common") == 0
@@ -168,6 +172,7 @@ def test_the_arms_have_one_judge_that_of_the_command_line(server: OpenAIServer) 
     assert asked.count("other") == 20
 
 
+@pytest.mark.slow
 def test_what_judging_costs_is_foreseen_before_the_first_call(
     server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ def test_init_copies_everything_that_may_be_edited(aeon: RunAeon, tmp_path: Path
         assert (tmp_path / "mine" / name).is_file()
 
 
+@pytest.mark.slow
 def test_the_commands_that_init_prints_work_and_use_the_copies(
     aeon: RunAeon, tmp_path: Path
 ) -> None:

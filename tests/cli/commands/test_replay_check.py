@@ -76,6 +76,7 @@ def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
         check_recording(tmp_path / "gone.aeon", [])
 
 
+@pytest.mark.slow
 def test_the_command_has_a_status_and_a_file_for_a_pipeline(aeon: RunAeon, tmp_path: Path) -> None:
     prompts = f"prompts.dir={own_prompts(tmp_path)}"
     ended = aeon("replay-check", str(SUM), f"junit={tmp_path / 'good.xml'}")

@@ -77,6 +77,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
     assert lines[1].endswith("plan a move")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "names", "told"),
     [

@@ -109,6 +109,7 @@ def test_the_picture_is_kept_where_a_question_may_come(
         assert progress.live is live
 
 
+@pytest.mark.slow
 def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

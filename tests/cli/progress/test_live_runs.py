@@ -31,6 +31,7 @@ class Counting(Terminal):
         return super().write(text)
 
 
+@pytest.mark.slow
 def test_nothing_is_drawn_more_than_eight_times_a_second_however_much_happens() -> None:
     out, told = Counting(), chain_run(40)
     began = time.monotonic()
@@ -43,6 +44,7 @@ def test_nothing_is_drawn_more_than_eight_times_a_second_however_much_happens() 
     assert 4 <= out.writes <= 8 * seconds + 5
 
 
+@pytest.mark.slow
 def test_a_run_without_a_terminal_writes_plain_lines_and_does_not_load_what_draws(
     tmp_path: Path,
 ) -> None:

@@ -27,6 +27,7 @@ def test_keys_have_the_comments_above_and_behind_them(folder: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_nesting_that_would_end_the_process_is_refused_with_its_file(folder: Path) -> None:
     path = folder / "ttl" / "mine.yaml"
     path.write_text("base: " + "[" * 100_000)

@@ -279,6 +279,7 @@ def test_importing_and_building_the_adapter_imports_no_event_loop_and_no_tls() -
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_process_that_never_closes_its_adapter_ends_silently(openai_server: OpenAIServer) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     code = (

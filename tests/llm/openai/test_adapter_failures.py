@@ -358,6 +358,7 @@ def test_the_wait_that_the_server_asks_for_is_kept(
     assert raised.value.retry_after == seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "failure", [Failure(reset=True), Failure(200, headers={"content-length": "9999"})]
 )

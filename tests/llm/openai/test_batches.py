@@ -211,6 +211,7 @@ def test_lines_that_are_missing_fail_and_lines_that_stand_twice_count_once(
     assert len([one for one in answers if isinstance(one, str)]) == 2
 
 
+@pytest.mark.slow
 def test_too_many_tokens_at_once_go_out_as_smaller_batches_one_after_the_other(
     server: BatchServer, connect: Connect
 ) -> None:
@@ -253,6 +254,7 @@ def test_a_batch_refused_as_a_whole_fails_each_of_its_requests(
     assert answers[0] is not answers[1]
 
 
+@pytest.mark.slow
 def test_a_form_that_is_refused_is_found_out_in_one_round_for_all(
     server: BatchServer, connect: Connect
 ) -> None:
@@ -291,6 +293,7 @@ def test_a_provider_without_batches_says_what_to_do(
     assert noted() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [FILES, BATCHES, CONTENT, ("GET", "/v1/batches/*")])
 @pytest.mark.parametrize(
     "failure", [Failure(429, {"retry-after": "0.1"}), Failure(503), Failure(reset=True)]
@@ -383,6 +386,7 @@ def test_a_stop_cancels_the_batch_where_that_is_asked_for(
     assert len(server.batches) == 1
 
 
+@pytest.mark.slow
 def test_the_same_process_takes_no_answer_that_another_run_waits_for(
     server: BatchServer, connect: Connect
 ) -> None:
@@ -449,6 +453,7 @@ def test_answers_that_were_given_and_not_stored_are_given_once_more_after_a_kill
     assert len(server.batches) == 2
 
 
+@pytest.mark.slow
 def test_marks_for_the_cache_are_no_part_of_what_was_sent_before(
     server: BatchServer, connect: Connect
 ) -> None:

@@ -193,6 +193,7 @@ def test_a_response_that_has_failed_is_the_error_that_it_names(
 WHOLE: dict[str, Any] = {"id": "r", "object": "response", "status": "completed", "output": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "document",
     [
@@ -461,6 +462,7 @@ def test_one_that_cannot_be_asked_for_is_cancelled(start: Start) -> None:
     assert server.cancelled == ["resp_1"]
 
 
+@pytest.mark.slow
 def test_one_that_takes_longer_than_a_call_may_is_cancelled(start: Start) -> None:
     server, adapter = start(background=True, timeout_seconds=0.5)
     server.polls = 1_000

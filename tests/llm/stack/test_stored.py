@@ -274,6 +274,7 @@ def test_another_sample_is_another_answer_to_the_same_request(sessions: Any) -> 
     assert models[2].requests == []
 
 
+@pytest.mark.slow
 def test_a_replayed_answer_takes_its_time_side_by_side_and_one_that_is_recorded_does_not(
     sessions: Any,
 ) -> None:

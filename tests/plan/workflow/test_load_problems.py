@@ -275,6 +275,7 @@ def test_aliases_that_unfold_without_end_are_refused_soon(tmp_path: Path) -> Non
     assert time.monotonic() - started < SOON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a: " + "[" * 5000, "{" * 2000, "a: &x {b: *x}"])
 def test_deep_and_circular_files_are_refused(tmp_path: Path, text: str) -> None:
     assert errors(tmp_path, text)

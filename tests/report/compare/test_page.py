@@ -60,6 +60,7 @@ def test_links_lead_from_the_page_to_the_runs(fifty: Path, tmp_path: Path) -> No
     assert 'href="../2"' in page
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_with_the_page_of_a_multirun_is_a_warning(
     fifty: Path, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def test_the_first_line_names_the_planted_cause(name: str, examined: Find) -> No
     assert run.findings[0].title.startswith(planted.first), [each.title for each in run.findings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_the_commands_follow_the_cause(name: str, examined: Find) -> None:
     last_words = [shlex.split(command)[-1] for _, command in examined(name).commands]
@@ -91,6 +92,7 @@ def test_a_run_that_did_not_converge_has_one_cause_with_its_scores_below_it(
     assert [title for title in others if "its threshold is" in title] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_every_link_of_the_diagnosis_leads_somewhere_on_the_page(name: str, examined: Find) -> None:
     run = examined(name)

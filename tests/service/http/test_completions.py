@@ -123,6 +123,7 @@ def test_the_answer_comes_as_the_model_writes_it_where_it_is_final(start: Start,
     assert last.metadata["termination_reason"] == "completed"
 
 
+@pytest.mark.slow
 def test_an_answer_that_may_still_change_comes_when_it_is_the_answer(start: Start):
     served = start("provider=simulated", "provider.seed=9", "provider.latency_seconds=0.02")
     with served.connect().chat.completions.with_streaming_response.create(
@@ -226,6 +227,7 @@ def test_beyond_the_queue_clients_are_asked_to_come_again(start: Start, model: G
     assert refused.value.code == "rate_limit_exceeded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [True, False])
 def test_the_run_of_a_client_that_goes_away_is_stopped(
     start: Start, model: GatedModel, streams: bool
@@ -295,6 +297,7 @@ def test_a_stream_whose_text_is_withdrawn_ends_with_an_error(start: Start, model
     assert status.result["answer"] == "xyz"
 
 
+@pytest.mark.slow
 def test_of_several_steps_the_final_one_is_streamed(start: Start):
     served = start(*SIMULATED, "mode=core", "provider.latency_seconds=0.2")
     stream = served.connect().chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]

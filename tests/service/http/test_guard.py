@@ -246,6 +246,7 @@ def test_a_client_that_takes_its_answer_slowly_is_not(
                 unsent_then = connections.unsent_then
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_between_two_looks_is_not_dropped(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ):

@@ -115,6 +115,7 @@ def test_what_is_no_run_is_not_found(start: Start, path: str):
     assert httpx2.get(served.url + path).status_code == 404
 
 
+@pytest.mark.slow
 def test_events_come_as_they_happen_and_go_on_where_a_client_was(start: Start, model: GatedModel):
     served = start(*model.overrides)
     job_id = ask(served)

@@ -39,6 +39,7 @@ def test_a_response_in_the_background_is_asked_for_later(start: Start, model: Ga
     assert response.output_text == "cba"
 
 
+@pytest.mark.slow
 def test_a_response_is_cancelled(start: Start, model: GatedModel):
     client = start(*model.overrides, "execution.grace_seconds=0.1").connect()
     response = client.responses.create(model="aeon", input="abc", background=True)
@@ -48,6 +49,7 @@ def test_a_response_is_cancelled(start: Start, model: GatedModel):
     assert client.responses.cancel(response.id).status == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_response_that_is_waited_for_is_cancelled(start: Start, model: GatedModel):
     served = start(*model.overrides, "execution.grace_seconds=0.1")
     client = served.connect()
@@ -58,6 +60,7 @@ def test_a_response_that_is_waited_for_is_cancelled(start: Start, model: GatedMo
         assert asked.result(30).status == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_response_that_failed_says_why(start: Start):
     client = start("provider=simulated", "provider.seed=8").connect()
     response = client.responses.create(model="aeon", input="abc", background=True)
@@ -69,6 +72,7 @@ def test_a_response_that_failed_says_why(start: Start):
         client.responses.create(model="aeon", input="abc")
 
 
+@pytest.mark.slow
 def test_a_response_is_streamed(start: Start, model: GatedModel):
     model.open()
     model.server.piece_seconds = 0.02

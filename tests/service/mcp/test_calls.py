@@ -68,6 +68,7 @@ def test_progress_tells_how_far_the_run_is(open_jobs: OpenJobs, model: GatedMode
     assert numbers == sorted(set(numbers))
 
 
+@pytest.mark.slow
 def test_a_client_hears_of_a_run_that_has_no_news(
     open_jobs: OpenJobs, model: GatedModel, monkeypatch: pytest.MonkeyPatch
 ):

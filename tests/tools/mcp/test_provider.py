@@ -40,6 +40,7 @@ def shared() -> Iterator[McpTools]:
         yield tools
 
 
+@pytest.mark.slow
 def test_all_pages_of_tools_are_listed_in_order(shared: McpTools) -> None:
     tools = named(shared)
     expected = [
@@ -109,6 +110,7 @@ def test_every_kind_of_error_is_a_failure_in_the_servers_words(
     assert tools["own.two_texts"].invoke({}) == "one\ntwo"
 
 
+@pytest.mark.slow
 def test_a_call_that_takes_too_long_fails_and_the_server_stays(open_tools: Open) -> None:
     tools = named(open_tools(own=own(call_timeout_seconds=0.2)))
     pid = tools["own.pid"].invoke({})
@@ -154,6 +156,7 @@ def test_a_server_is_restarted_within_limits(open_tools: Open) -> None:
         tools["own.two_texts"].invoke({})
 
 
+@pytest.mark.slow
 def test_calls_run_at_the_same_time_and_over_one_process(shared: McpTools) -> None:
     tools = named(shared)
     started = time.monotonic()
@@ -212,6 +215,7 @@ def test_a_server_that_does_not_start_is_a_problem_and_not_the_end(open_tools: O
     assert said["unset"] == "the environment variable NO_SUCH_VARIABLE_ANYWHERE is not set"
 
 
+@pytest.mark.slow
 def test_a_server_gets_the_variables_that_are_named_and_no_others(
     open_tools: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +237,7 @@ def test_no_servers_need_no_thread_and_no_package(open_tools: Open) -> None:
     assert threading.active_count() == before
 
 
+@pytest.mark.slow
 def test_two_servers_may_not_have_a_tool_of_one_name(open_tools: Open) -> None:
     tools = open_tools(
         one=own(prefix="x", allow=["pid", "add"]), two=own(prefix="x", allow=["pid"])
@@ -243,17 +248,20 @@ def test_two_servers_may_not_have_a_tool_of_one_name(open_tools: Open) -> None:
         tools.tools()
 
 
+@pytest.mark.slow
 def test_an_allowed_tool_that_does_not_exist_is_said(open_tools: Open) -> None:
     tools = open_tools(own=own(allow=["pid", "pidd"]))
     assert list(named(tools)) == ["own.pid"]
     assert tools.problems() == ("MCP server 'own' has no tool like 'pidd', which `allow` names",)
 
 
+@pytest.mark.slow
 def test_a_list_without_an_end_ends(open_tools: Open) -> None:
     tools = open_tools(own=own("--circle"))
     assert len(named(tools)) == 3
 
 
+@pytest.mark.slow
 def test_what_a_server_prints_disturbs_nobody(
     open_tools: Open, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,6 +296,7 @@ def test_a_server_that_sends_a_message_without_an_end_is_started_anew(open_tools
 DEEP = "it sent a message that is nested too deeply to be read"
 
 
+@pytest.mark.slow
 def test_a_server_that_lists_a_schema_nested_too_deeply_says_so_at_once(open_tools: Open) -> None:
     tools = open_tools(own=own("--deep"))
     assert named(tools) == {}

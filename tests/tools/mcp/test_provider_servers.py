@@ -28,6 +28,7 @@ needs_everything = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_the_time_server_tells_and_converts_the_time(open_tools: Open) -> None:
     tools = open_tools(
         clock={"command": [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]}

@@ -14,6 +14,7 @@ from tests.tools.mcp.session_server import SessionServer
 __all__ = ["open_tools"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [404, 400])
 def test_a_call_to_a_server_that_forgot_the_session_is_made_once_more(
     open_tools: Open, status: int
@@ -39,6 +40,7 @@ def test_calls_that_are_turned_away_at_the_same_time_share_the_new_session(
         assert len(server.sessions) == 1
 
 
+@pytest.mark.slow
 def test_a_call_that_was_carried_out_and_failed_is_not_made_again(open_tools: Open) -> None:
     with SessionServer() as server:
         count = named(open_tools(web={"url": server.url}))["web.count"]
@@ -48,6 +50,7 @@ def test_a_call_that_was_carried_out_and_failed_is_not_made_again(open_tools: Op
         assert server.calls == 1
 
 
+@pytest.mark.slow
 def test_a_new_session_counts_as_a_restart_and_there_is_a_limit_to_them(open_tools: Open) -> None:
     with SessionServer() as server:
         count = named(open_tools(web={"url": server.url, "max_restarts": 0}))["web.count"]

@@ -206,6 +206,7 @@ def batch(aeon: RunAeon, tmp_path: Path, interaction: str = "defer") -> Ended:
     return aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *given)
 
 
+@pytest.mark.slow
 def test_rows_of_a_batch_wait_and_go_on_with_the_same_command(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -226,6 +227,7 @@ def test_rows_of_a_batch_wait_and_go_on_with_the_same_command(
     assert "converged" in ended.err
 
 
+@pytest.mark.slow
 def test_rows_that_wait_are_gone_on_with_at_a_terminal(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
