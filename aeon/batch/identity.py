@@ -51,7 +51,10 @@ def find_differing_keys(one: str, other: str) -> list[str]:
     """Return the keys of the configuration in which two identities differ; none where the versions
     of Aeon differ."""
     before, after = (dict(_keys_of(identity)) for identity in (one, other))
-    return sorted(key for key in before | after if before.get(key) != after.get(key))
+    differing = {key for key in before | after if before.get(key) != after.get(key)}
+    # A group without values of its own stands for itself, until a key of it is set.
+    groups = {key.rpartition(".")[0] for key in differing}
+    return sorted(differing - groups)
 
 
 def _keys_of(identity: str) -> Iterator[tuple[str, str]]:

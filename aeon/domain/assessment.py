@@ -100,6 +100,7 @@ SCORE_CODES = {
     "consistency": ("consistent", "inconsistent"),
 }
 LOW_SCORE_CODES = tuple(low for _, low in SCORE_CODES.values())
+MET_CODES = tuple(met for met, _ in SCORE_CODES.values())
 _VERDICT_CODES = (code for pair in SCORE_CODES.values() for code in pair)
 _OWN_CODES = frozenset(
     {*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable", "answer_awaited", "blocking_issue"}

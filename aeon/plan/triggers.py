@@ -8,6 +8,7 @@ from typing import Literal
 
 from aeon.domain.assessment import (
     LOW_SCORE_CODES,
+    MET_CODES,
     SCORE_CODES,
     ConvergenceAssessment,
     is_own_code,
@@ -161,6 +162,8 @@ def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
     codes are known."""
     found = []
     for code in codes:
+        if code in MET_CODES:
+            continue
         other: TriggerKind = "blocking_issue" if is_own_code(code) else "unmet_criterion"
         found.append(Trigger(kind="low_score" if code in LOW_SCORE_CODES else other, about=code))
     return tuple(found)

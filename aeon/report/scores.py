@@ -9,7 +9,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, is_own_code
+from aeon.domain.assessment import (
+    MET_CODES,
+    SCORE_CODES,
+    ConvergenceAssessment,
+    is_own_code,
+)
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.values import Value
@@ -31,12 +36,12 @@ class AssessedPass(Value):
     answer_complete: bool = True
 
 
-BlockerKind = Literal["score", "criterion", "check", "issue", "unavailable"]
+BlockerKind = Literal["score", "criterion", "check", "issue", "reason", "unavailable"]
 
 
 class Blocker(Value):
     """A blocker of convergence, by its reason code: in which passes, and whether in the last
-    assessment too. For a score the threshold, the best and the last value; `words` are the model's,
+    assessment too. A `reason` is a code that only a user's own judge knows. For a score the threshold, the best and the last value; `words` are the model's,
     or the check's, of the last pass that it held back."""
 
     code: str
@@ -88,13 +93,12 @@ def find_assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
         if assessment.evaluated:
             scores = read_scores(assessment)
             criteria = {criterion.name: criterion.met for criterion in assessment.criteria}
-            missed = () if assessment.converged else assessment.reason_codes
             found.append(
                 AssessedPass(
                     pass_number=number,
                     scores=scores,
                     criteria=criteria,
-                    missed=missed,
+                    missed=_list_missed(assessment),
                     steps_done=_count_done(history.passes[number]),
                     answer_complete=history.passes[number].answer_complete,
                 )
@@ -122,28 +126,37 @@ def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     """Return the blockers of convergence, those at the end first, then by how often."""
     missed: dict[str, list[int]] = {}
     for number, assessment in _assessments(history):
-        for code in () if assessment.converged else assessment.reason_codes:
+        for code in _list_missed(assessment):
             missed.setdefault(code, []).append(number)
     found = (_make_blocker(history, code, passes) for code, passes in missed.items())
     return tuple(sorted(found, key=lambda blocker: (not blocker.at_end, -len(blocker.passes))))
 
 
+def _list_missed(assessment: ConvergenceAssessment) -> tuple[str, ...]:
+    """Return the reason codes that kept an assessment from converging."""
+    if assessment.converged:
+        return ()
+    # A user's own judge may add its codes to those of what is met.
+    return tuple(code for code in assessment.reason_codes if code not in MET_CODES)
+
+
 def _make_blocker(history: ExecutionHistory, code: str, passes: Sequence[int]) -> Blocker:
     assessments = dict(_assessments(history))
     name = _SCORE_OF.get(code)
+    last = assessments[passes[-1]]
     check = _find_check(history, passes[-1], code)
     given = [read_scores(each) for each in assessments.values()]
     values = [scores[name] for scores in given if name in scores]
     return Blocker(
         code=code,
-        kind="check" if check else _kind_of(code),
+        kind="check" if check else _kind_of(code, last),
         passes=tuple(passes),
         at_end=passes[-1] == max(assessments),
         score=name,
         threshold=thresholds_of(history).get(name) if name else None,
         best=max(values, default=None),
         last=values[-1] if values else None,
-        words=(check.feedback,) if check else _words_on(code, assessments[passes[-1]]),
+        words=(check.feedback,) if check else _words_on(code, last),
     )
 
 
@@ -153,21 +166,25 @@ def _find_check(history: ExecutionHistory, number: int, code: str) -> CheckOutco
     return next((check for check in checks if check.blocks and check.name == code), None)
 
 
-def _kind_of(code: str) -> BlockerKind:
+def _kind_of(code: str, assessment: ConvergenceAssessment) -> BlockerKind:
     if code in _SCORE_OF:
         return "score"
     if code == "evaluation_unavailable":
         return "unavailable"
-    return "issue" if is_own_code(code) else "criterion"
+    if is_own_code(code):
+        return "issue"
+    return "criterion" if code in (each.name for each in assessment.criteria) else "reason"
 
 
 def _words_on(code: str, assessment: ConvergenceAssessment) -> tuple[str, ...]:
-    kind = _kind_of(code)
+    kind = _kind_of(code, assessment)
     if kind == "criterion":
         return tuple(
             each.reason for each in assessment.criteria if each.name == code and each.reason
         )
     if kind == "issue":
+        return assessment.blocking_issues
+    if kind == "reason" and assessment.blocking_issues:
         return assessment.blocking_issues
     return (assessment.explanation,) if assessment.explanation else ()
 

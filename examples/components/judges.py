@@ -74,9 +74,10 @@ class MustParse:
             ast.parse(answer_text(plan))
         except SyntaxError as error:
             problem = f"The answer is no Python: {error}"
+            missed = () if judged.converged else judged.reason_codes
             failed = {
                 "converged": False,
-                "reason_codes": (*judged.reason_codes, "no_python"),
+                "reason_codes": (*missed, "no_python"),
                 "detected_issues": (*judged.detected_issues, problem),
                 "blocking_issues": (*judged.blocking_issues, problem),
             }

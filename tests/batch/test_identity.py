@@ -98,3 +98,10 @@ def test_of_another_versions_identity_no_keys_are_known() -> None:
 
 def test_what_is_observed_may_change_on_the_way() -> None:
     assert digests("observability=none")[0] == digests()[0]
+
+
+def test_a_group_is_not_named_beside_its_key():
+    assert find_differing_keys("v limits=a", "v limits.max_passes=b x=c") == [
+        "limits.max_passes",
+        "x",
+    ]

@@ -8,6 +8,8 @@ import pytest
 
 from aeon import Aeon
 from aeon.domain.result import RunResult
+from aeon.report.patterns import find_patterns
+from aeon.report.record import load_record
 from tests.support.scripted_model import ScriptedModel, assessment, clear
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "components"
@@ -67,3 +69,16 @@ def test_a_check_blocks_convergence_whatever_the_judge_says(
     assert result.scores.completeness_score == 1.0
     assert result.converged is converged
     assert ("no_python" in result.reason_codes) is not converged
+
+
+def test_a_reason_that_only_a_judge_of_ones_own_knows_is_named_as_that(tmp_path: Path):
+    model = ScriptedModel(convergence=assessment(1.0), step=clear("total = "))
+    run(model, "judges:MustParse", tmp_path / "run")
+    record = load_record(tmp_path / "run")
+    assert [(one.code, one.kind) for one in find_patterns(record).blockers] == [
+        ("no_python", "reason")
+    ]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "The judge gave the reason <code>no_python</code>" in page
+    assert "The answer is no Python" in page
+    assert "convergence.criteria.no_python" not in page

@@ -163,6 +163,10 @@ def test_a_reason_code_alone_says_what_kind_of_trigger_it_is(code: str, kind: st
     assert [(t.kind, t.about) for t in code_triggers([code])] == [(kind, code)]
 
 
+def test_a_reason_code_of_what_is_met_triggers_nothing():
+    assert code_triggers(["complete", "coherent", "consistent"]) == ()
+
+
 def test_a_blocked_step_that_is_left_to_a_person_does_not_keep_low_scores_from_triggering():
     assert kinds(done("a"), blocked("b"), closed=("b",)) == ["low_score:incomplete"]
 

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from aeon.cli.syntax.commands import COMMANDS
+from aeon.cli.syntax.registered import list_registered
 from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
@@ -61,6 +62,8 @@ def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
     bare = words[0]
     typed = bare if several else f"{given.name} {bare}"
     known = [name for name in COMMANDS if several or name.startswith(f"{given.name} ")]
+    if several:
+        known += list_registered()
     near = get_close_matches(typed, known, n=1)
     meant = f"Did you mean `aeon {near[0]}`? " if near else ""
     begun = [text.removeprefix("task=") for text in given.overrides if text.startswith("task=")]

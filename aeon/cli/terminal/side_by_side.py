@@ -41,6 +41,7 @@ def draw_comparison(
 def _several(comparison: Comparison, console: Console) -> Iterator[RenderableType]:
     """Yield a line for each run; where that is too wide, its name and parameters above its
     figures."""
+    from rich.console import Console
     from rich.text import Text
 
     runs = comparison.runs
@@ -51,8 +52,10 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
     ):
         yield table
     else:
-        with console.capture() as captured:
-            console.print(_rows(runs, None))
+        # Each line is folded when it is printed: a table folds cells, into lines of no run.
+        wide = Console(width=_ANY_WIDTH, force_terminal=console.is_terminal, highlight=False)
+        with wide.capture() as captured:
+            wide.print(_rows(runs, None))
         head, *lines = captured.get().splitlines()
         yield Text.from_ansi(head)
         for run, line in zip(runs, lines, strict=True):

@@ -114,13 +114,16 @@ def _meet_criterion(evidence: Evidence, name: str) -> Iterator[Remedy]:
 
 
 def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
-    """Find blocking issues of the last assessment, except contradictions."""
+    """Find blocking issues of the last assessment, except contradictions, and the reasons that only
+    a user's own judge knows."""
     for blocker in evidence.open_blockers:
-        if blocker.kind != "issue" or blocker.code == _CONTRADICTION:
+        if blocker.kind not in ("issue", "reason") or blocker.code == _CONTRADICTION:
             continue
-        passes = name_passes(blocker.passes)
+        what = f"gave the reason `{blocker.code}`"
+        if blocker.kind == "issue":
+            what = f"found a blocking issue{name_issue_kind(blocker.code)}"
         yield Finding(
-            title=f"The judge found a blocking issue{name_issue_kind(blocker.code)} in {passes}",
+            title=f"The judge {what} in {name_passes(blocker.passes)}",
             rank="cause",
             weight=74,
             evidence=shorten(" ".join(blocker.words), WORDS),

@@ -67,6 +67,8 @@ def _name_blocker(one: Blocker) -> str:
         return f"the criterion `{one.code}` is not met"
     if one.kind == "check":
         return f"the check `{one.code}` failed"
+    if one.kind == "reason":
+        return f"the judge gave the reason `{one.code}`"
     if one.kind == "unavailable":
         return "the judge gave no usable assessment"
     return f"a blocking issue stands{name_issue_kind(one.code)}"
