@@ -16,6 +16,7 @@ from aeon.files.text import Place, format_place
 
 _MUST_BE = {
     "string_type": "must be text",
+    "path_type": "must be a path, in quotes if it is a number",
     "string_unicode": "must be valid Unicode text",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",

@@ -41,8 +41,9 @@ BlockerKind = Literal["score", "criterion", "check", "issue", "reason", "unavail
 
 class Blocker(Value):
     """A blocker of convergence, by its reason code: in which passes, and whether in the last
-    assessment too. A `reason` is a code that only a user's own judge knows. For a score the threshold, the best and the last value; `words` are the model's,
-    or the check's, of the last pass that it held back."""
+    assessment too. A `reason` is a code that only a user's own judge knows. For a score the
+    threshold, the best and the last value; `words` are the model's, or the check's, of the last
+    pass that it held back."""
 
     code: str
     kind: BlockerKind
