@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aeon.domain.request import LLMResponse
+from aeon.domain.request import LLMResponse, ToolConversation
 from aeon.llm.dialects.asking import Attempt, AttemptResult
 from aeon.llm.dialects.dialect import Wire
 from aeon.llm.dialects.functions import FUNCTIONS
@@ -24,9 +24,9 @@ def prove_functions(
     """Find out whether a server that accepted tools together with an answer schema can call them:
     some servers constrain the model to the schema from its first word.
 
-    If the first answers call nothing, the request is repeated with the calls requested inside the
-    answer; if that answer calls tools, this form is used for later requests too. The usage of both
-    attempts is added up.
+    If the first answers of conversations without calls so far call nothing, the request is repeated
+    with the calls requested inside the answer; if that answer calls tools, this form is used for
+    later requests too. The usage of both attempts is added up.
     """
     without_functions = outcome.dialect.without | {FUNCTIONS}
     form = wire.functions(outcome.dialect)
@@ -37,8 +37,7 @@ def prove_functions(
     if _has_calls(outcome.response):
         server.calls_functions = True
         return outcome
-    # The last round allows no calls, so an answer without them shows nothing.
-    if form.conversation.is_over:
+    if not _may_show_inability(form.conversation):
         return outcome
     again = attempt(replace(outcome.dialect, without=without_functions))
     if again.response is None:
@@ -48,6 +47,12 @@ def prove_functions(
     else:
         server.note_no_calls()
     return again.add_usage_of(outcome)
+
+
+def _may_show_inability(conversation: ToolConversation) -> bool:
+    """Whether an answer without calls may mean that the server makes none: not in the last round,
+    which allows none, nor after earlier calls, which a resumed run has from its store."""
+    return not conversation.is_over and not any(turn.calls for turn in conversation.turns)
 
 
 def _has_calls(response: LLMResponse) -> bool:

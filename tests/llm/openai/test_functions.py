@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import LLMAdapter, Message
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Message
 from aeon.execution.outcome import Worked
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.worker import Situation, StepWorker
+from aeon.llm.dialects.server import forget_servers
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.settings import OpenAIProvider
 from aeon.tools.registry import Tool, ToolRegistry
@@ -286,6 +287,25 @@ def test_a_server_that_has_called_is_not_doubted(
     work(adapter)
     work(adapter)
     assert len(openai_server.requests) == 3
+
+
+def test_a_resumed_conversation_with_calls_is_not_doubted(
+    openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.script["step"] = [function_calls("tea"), clear("done"), clear("done")]
+    adapter = connect()
+    sent: list[LLMRequest] = []
+    complete = adapter.complete
+
+    def note(request: LLMRequest) -> LLMResponse:
+        sent.append(request)
+        return complete(request)
+
+    monkeypatch.setattr(adapter, "complete", note)
+    work(adapter)
+    forget_servers()  # as a new process, which finds the first round in its store
+    assert json.loads(complete(sent[-1]).text)["step_output"] == "done"
+    assert [is_native(each) for each in openai_server.requests] == [True] * 3
 
 
 def test_function_calling_can_be_left_out(openai_server: OpenAIServer, connect: Connect) -> None:
