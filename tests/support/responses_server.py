@@ -138,10 +138,12 @@ class ResponsesServer(OpenAIServer):
         return whole
 
     def cancel(self, response_id: str) -> dict[str, Any] | Failure:
-        """Cancel a response in the background."""
+        """Cancel a response in the background; one that is done stays as it is."""
         self.cancelled.append(response_id)
         if response_id not in self._under_way:
             return error(404, f"Response with id '{response_id}' not found.")
+        if response_id in self.done:
+            return self._under_way[response_id][0]
         whole, _ = self._under_way.pop(response_id)
         return {**whole, "status": "cancelled", "output": []}
 

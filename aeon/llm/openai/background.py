@@ -115,10 +115,10 @@ def _wait_until_done(wait: BackgroundWait, response: Response) -> Response:
             _wait_for_turn(wait, seconds)
             response = _retrieve(wait.sdk, document["id"], wait.deadline)
         except Exception:
-            _cancel(wait.sdk, document["id"])
+            _abandon(wait.sdk, document["id"])
             raise
         if response.status >= 300:
-            _cancel(wait.sdk, document["id"])
+            _abandon(wait.sdk, document["id"])
         document = _read(response)
         seconds = min(_MOST_WAIT_SECONDS, seconds * _WAIT_FACTOR)
     return response
@@ -165,10 +165,21 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, APIConnectionError)
 
 
-def _cancel(sdk: OpenAI, response_id: str) -> None:
+def _abandon(sdk: OpenAI, response_id: str) -> None:
+    """Cancel a response that is not waited for any longer, and withdraw its note. The note of one
+    that is not cancelled, such as one that is done, stays: a resumed run may find its answer."""
+    notes = NOTES.get()
+    if _cancel(sdk, response_id) == "cancelled" and notes:
+        notes.clear()
+
+
+def _cancel(sdk: OpenAI, response_id: str) -> str | None:
+    """Cancel a response, and return its status; None if it is unknown."""
     # A response that is done, or a server that is gone, needs no cancelling.
     with suppress(APIError), ends_at(time.monotonic() + _REQUEST_SECONDS):
-        sdk.responses.with_raw_response.cancel(response_id, **_options())
+        answered = sdk.responses.with_raw_response.cancel(response_id, **_options())
+        return _read(response_of(answered.http_response)).get("status")
+    return None
 
 
 def _options() -> JsonObject:

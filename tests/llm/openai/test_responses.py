@@ -497,13 +497,19 @@ class StoredCalls:
 
     def be_killed(self, adapter: OpenAIAdapter) -> None:
         """Have the next run killed while its response is in the background."""
+        self._end_by(Killed(), adapter)
 
-        def die(*_: object) -> None:
-            raise Killed
+    def be_stopped(self, adapter: OpenAIAdapter) -> None:
+        """Have the next run stopped while its response is in the background."""
+        self._end_by(StopRequested("stopped"), adapter)
+
+    def _end_by(self, end: BaseException, adapter: OpenAIAdapter) -> None:
+        def raise_end(*_: object) -> None:
+            raise end
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(background, "_wait_for_turn", die)
-            with pytest.raises(Killed):
+            patched.setattr(background, "_wait_for_turn", raise_end)
+            with pytest.raises(type(end)):
                 self.ask(adapter)
 
     def ask_in_vain(self, adapter: OpenAIAdapter) -> None:
@@ -576,6 +582,32 @@ def test_one_that_the_server_does_not_give_is_made_anew(
     [line] = caplog.messages
     assert line.startswith("The server does not give the answer that an earlier run was waiting")
     assert f"({status})" in line
+
+
+@pytest.mark.parametrize("kills", [0, 1])
+def test_one_that_was_cancelled_with_its_run_is_not_asked_for_again(
+    start: Start, calls: StoredCalls, kills: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, adapter = start(background=True)
+    server.polls = 3
+    for _ in range(kills):
+        calls.be_killed(adapter)
+    calls.be_stopped(adapter)
+    assert server.cancelled == ["resp_1"]
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 2
+    assert caplog.messages == []
+
+
+def test_one_that_was_done_when_its_run_was_stopped_is_used_by_the_next(
+    start: Start, calls: StoredCalls
+) -> None:
+    server, adapter = start(background=True)
+    server.done.add("resp_1")
+    calls.be_stopped(adapter)
+    assert server.cancelled == ["resp_1"]
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 1
 
 
 class TwoCalls:
