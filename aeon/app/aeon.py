@@ -23,7 +23,7 @@ from aeon.config.origin import Origin
 from aeon.config.own_runs import warn_of_unsealed_runs
 from aeon.config.settings import Settings
 from aeon.domain.checks import OuterCheck
-from aeon.domain.errors import ConfigError, TaskTextError
+from aeon.domain.errors import ConfigError, PlanError, TaskTextError
 from aeon.domain.events import Subscriber
 from aeon.domain.plan import Plan, plan_one_step
 from aeon.domain.request import InputFile, LLMAdapter, select_files, show_inputs
@@ -37,7 +37,7 @@ from aeon.llm.stack.limits import Spent
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
-from aeon.plan.workflow.unfolding import Settlement
+from aeon.plan.workflow.unfolding import settle_inputs
 from aeon.refinement.models import Ask
 from aeon.refinement.own_components import GivenComponents
 from aeon.store.session import DoStep, Keep
@@ -331,11 +331,10 @@ class Aeon:
         plan = self.workflow.plan(task, values)
         # Conditions and lists over inputs alone are settled here, so that one that fails costs no
         # call.
-        settled = Settlement({}, values, self.settings.execution.max_steps).settle(plan)
-        failed = next((step for step in settled.steps if step.status == "failed"), None)
-        if failed is not None:
-            problem = f"{named}: step {failed.step_id}: {failed.errors[-1]}"
-            raise ConfigError(problem, hint="Look at the inputs.")
+        try:
+            settle_inputs(plan, values, self.settings.execution.max_steps)
+        except PlanError as error:
+            raise ConfigError(f"{named}: {error.message}", hint="Look at the inputs.") from None
         return plan
 
     def _find_text(self, task: str | None) -> str:

@@ -4,7 +4,7 @@ step outside the plan orders nothing and is never complete."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
@@ -121,7 +121,7 @@ def find_pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
 
 def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """Return the live steps that no live step depends on, in plan order."""
-    return find_unneeded(step for step in plan.steps if is_live(step))
+    return find_unneeded(plan.steps, is_live)
 
 
 def is_only_final(step: PlanStep, plan: Plan) -> bool:
@@ -157,7 +157,7 @@ def find_shared_steps(plan: Plan, step_ids: Collection[str]) -> list[PlanStep]:
 def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """Return the complete steps that no complete step depends on, in plan order: their outputs are
     the answer."""
-    return find_unneeded(step for step in plan.steps if step.status == "complete")
+    return find_unneeded(plan.steps, lambda step: step.status == "complete")
 
 
 def answer_text(plan: Plan) -> str:
@@ -165,11 +165,21 @@ def answer_text(plan: Plan) -> str:
     return "\n\n".join(step.step_output for step in answer_steps(plan) if step.step_output)
 
 
-def find_unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return those of the steps that none of the steps depends on, in order."""
-    steps = tuple(steps)
-    needed = {dependency for step in steps for dependency in step.dependencies}
-    return tuple(step for step in steps if step.step_id not in needed)
+def find_unneeded(
+    steps: Iterable[PlanStep], counts: Callable[[PlanStep], bool]
+) -> tuple[PlanStep, ...]:
+    """Return the steps that count and that no step that counts depends on, in order. What depends
+    on a skipped step also depends on that one's dependencies."""
+    every = {step.step_id: step for step in steps}
+    counted = [step for step in every.values() if counts(step)]
+    remaining = [dependency for step in counted for dependency in step.dependencies]
+    needed: set[str] = set()
+    while remaining:
+        name = remaining.pop()
+        if name in every and name not in needed and every[name].status == "skipped":
+            remaining += every[name].dependencies
+        needed.add(name)
+    return tuple(step for step in counted if step.step_id not in needed)
 
 
 def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:

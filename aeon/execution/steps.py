@@ -49,7 +49,7 @@ class StepExecutor:
     ) -> int:
         """Return the TTL cycles of a step, its samples included. A step that uses tools has no
         samples."""
-        cost = self.worker.cost(step, results)
+        cost = self.worker.cost(step, plan, results)
         if self._sampler is None or not cost or self.worker.count_rounds(step):
             return cost
         return self._sampler.count_cycles(step, plan)

@@ -41,7 +41,7 @@ from aeon.execution.tool_steps import AskRound, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
-from aeon.plan.workflow.conditions import describe_skip
+from aeon.plan.workflow.conditions import describe_skip, skipped_output
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
 from aeon.plan.workflow.unfolding import Settlement, collect_outputs
 from aeon.store.session import DoStep
@@ -131,10 +131,13 @@ class StepWorker:
         """Whether there is any tool for steps to use."""
         return bool(self._registry.names())
 
-    def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
+    def cost(self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]) -> int:
         """Return the TTL cycles of a step: 0 for a tool with valid given arguments, else 1."""
         return cycles(
-            step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results)
+            step,
+            self._registry,
+            self._invoker,
+            lambda: self._resolve_arguments(step, plan, results),
         )
 
     def count_rounds(self, step: PlanStep) -> int:
@@ -359,7 +362,7 @@ class StepWorker:
             return step, step.arguments or {}, ()
         if step.arguments is None:
             return step, self._ask_arguments(step, tool, situation), ()
-        arguments = self._resolve_arguments(step, situation.results)
+        arguments = self._resolve_arguments(step, situation.plan, situation.results)
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
             return step, arguments, ()
@@ -430,18 +433,23 @@ class StepWorker:
             return repaired
         unchanged = repaired.model_copy(update={"arguments": step.arguments})
         try:
-            arguments = self._resolve_arguments(step, situation.results)
+            arguments = self._resolve_arguments(step, situation.plan, situation.results)
             takes_own = not self._invoker.check_arguments(repaired.tool or "", arguments)
         except PlanError:  # a wrong reference is reported when the step is executed
             takes_own = True
         return unchanged if takes_own or repaired.arguments is None else repaired
 
-    def _resolve_arguments(self, step: PlanStep, results: Mapping[str, StepResult]) -> JsonObject:
+    def _resolve_arguments(
+        self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]
+    ) -> JsonObject:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
         named = {found.name for found in references(arguments) if isinstance(found, Reference)}
         outputs = collect_outputs(results, read_output, named) if named else {}
+        for other in plan.steps:
+            if other.step_id in named and other.status == "skipped":
+                outputs[other.step_id] = skipped_output(other)
         return resolve_arguments(arguments, self._inputs, outputs)
 
 

@@ -167,7 +167,7 @@ def _object_to_final_step(plan: Plan, draft: Draft) -> str | None:
 
 
 def _find_final_steps(steps: Iterable[PlanStep]) -> list[str]:
-    return [step.step_id for step in find_unneeded(step for step in steps if is_live(step))]
+    return [step.step_id for step in find_unneeded(steps, is_live)]
 
 
 def _is_growing(action: RefinementAction, draft: Draft) -> bool:

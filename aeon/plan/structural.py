@@ -137,7 +137,7 @@ def _whole(message: str) -> StructuralFinding:
 
 
 def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
-    final = find_unneeded(step for step in steps if is_live(step))
+    final = find_unneeded(steps, is_live)
     if len(final) != 1:
         named = ", ".join(step.step_id for step in final) or "none"
         yield _whole(

@@ -96,7 +96,8 @@ def _is_open(step: PlanStep) -> bool:
 @dataclass(frozen=True, slots=True)
 class ContextPart:
     """A part of a step's context. `unfinished` is a step left to a person, with its output so far
-    and the reason; `skipped` one that was not executed, with its condition."""
+    and the reason; `skipped` one that was not executed, with its condition, empty if its list had
+    no items."""
 
     kind: Literal["output", "handoff", "error", "unfinished", "skipped"]
     step_id: str

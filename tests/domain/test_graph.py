@@ -107,6 +107,16 @@ def test_a_retired_step_does_not_hide_the_answer_before_it() -> None:
     assert graph.answer_text(plan) == "output of a"
 
 
+def test_what_depends_on_a_skipped_step_depends_on_what_that_one_does() -> None:
+    plan = plan_of(done("a"), step("b", "a", status="skipped"), done("c", "b"))
+    assert ids(graph.answer_steps(plan)) == ids(graph.final_steps(plan)) == ["c"]
+
+
+def test_without_its_skipped_last_step_a_plan_ends_with_the_one_before() -> None:
+    plan = plan_of(done("a"), step("b", "a", status="skipped"))
+    assert ids(graph.answer_steps(plan)) == ids(graph.final_steps(plan)) == ["a"]
+
+
 def test_there_is_no_answer_before_anything_is_complete() -> None:
     assert graph.answer_text(diamond()) == ""
 

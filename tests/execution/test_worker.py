@@ -104,7 +104,7 @@ def test_of_tool_and_agent_the_tool_wins() -> None:
 def test_only_a_tool_with_valid_arguments_of_its_own_costs_nothing(
     fields: dict[str, Any], cost: int
 ) -> None:
-    assert made(ScriptedModel(), echo()).cost(step(**fields), {}) == cost
+    assert made(ScriptedModel(), echo()).cost(step(**fields), Plan(goal="g", steps=()), {}) == cost
 
 
 def test_references_are_filled_in_for_a_persons_plan_and_only_there() -> None:
@@ -142,7 +142,7 @@ def test_a_reference_to_nothing_fails_the_step_for_free(results: dict[str, StepR
         made(model, echo(), inputs={}),
         step(tool="echo", arguments={"text": "${steps.x.output}"}),
     )
-    assert worker.cost(one, results) == 0
+    assert worker.cost(one, Plan(goal="g", steps=()), results) == 0
     worked = work(worker, one, results, free=True)
     assert worked.step.status == "failed"
     assert "step `x` has no output" in worked.step.errors[-1]
@@ -315,7 +315,7 @@ def test_a_tool_of_a_server_that_did_not_start_goes_the_way_of_a_missing_one(
     registry.explain_missing_with(lambda name: DEAD if name == "dead.x" else None)
     worker = StepWorker(ScriptedModel(repair=answer, step=clear("by hand")), registry=registry)
     gone = step(tool="dead.x")
-    assert worker.cost(gone, {}) == 1
+    assert worker.cost(gone, Plan(goal="g", steps=()), {}) == 1
     worked = work(worker, gone)
     assert (worked.step.status, worked.step.step_output) == ("complete", output)
     assert worked.step.errors == (f"Tool 'dead.x': {DEAD}",)

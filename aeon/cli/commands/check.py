@@ -16,7 +16,7 @@ from aeon.cli.terminal.streams import put, say, stdout
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings, find_recorded_origin, read_inputs
 from aeon.config.settings import Settings
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import ConfigError, PlanError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import show_inputs
@@ -28,6 +28,7 @@ from aeon.plan.workflow.inputs import describe_input, make_input_schema
 from aeon.plan.workflow.load import Workflow, format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments
+from aeon.plan.workflow.unfolding import settle_inputs
 from aeon.report.words import count_noun, is_utf
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
@@ -56,11 +57,18 @@ def check(given: Namespace) -> int:
 def _take_files(given: Namespace) -> list[Path]:
     """Return the files that are named. Raises ConfigError when there is none."""
     # A file's name may look like an override.
-    named = [word for word in given.overrides if Path(word).exists()]
+    named = [word for word in given.overrides if _is_there(word)]
     given.overrides = [word for word in given.overrides if word not in named]
     if not given.file and not named:
         raise ConfigError("which file?", hint="`aeon check workflow.yaml`")
     return [Path(word) for word in (*given.file, *named)]
+
+
+def _is_there(word: str) -> bool:
+    # An override may be longer than a file's name can be.
+    with suppress(OSError, ValueError):
+        return Path(word).exists()
+    return False
 
 
 def _check(
@@ -88,7 +96,14 @@ def _check(
         return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
     plan = workflow.plan()
     values = workflow.read_inputs(workflow.complete_inputs(_find_texts(settings)))
-    found["summary"] = facts = _summarise(plan, settings, tools, values) | {
+    try:
+        settled = _settle(workflow, values, settings.execution.max_steps)
+    except PlanError as error:
+        problem = Problem(line=1, column=1, severity="error", message=error.message)
+        found |= {"ok": False, "problems": [*found["problems"], problem.model_dump()]}
+        return found, "\n".join((*lines, format_problem(path, problem), f"{path}: cannot be run"))
+    found["summary"] = facts = _summarise(plan, settings, tools) | {
+        "expected_llm_calls": _forecast(settled, settings, tools, values),
         "inputs": list(workflow.input_names),
         "input_schema": make_input_schema(workflow.content.inputs),
     }
@@ -104,6 +119,14 @@ def _check(
         draw(plan, ascii_only=is_ascii),
     ]
     return found, "\n".join(lines)
+
+
+def _settle(workflow: Workflow, values: JsonMapping, max_steps: int) -> Plan:
+    """Return the plan as it begins with these inputs, or as the file has it while one is missing.
+    Raises PlanError for inputs with which a condition or a list fails."""
+    if not values.keys() >= set(workflow.needed_inputs):
+        return workflow.plan()
+    return settle_inputs(workflow.plan(inputs=values), values, max_steps)
 
 
 def _list_tools(plan: Plan, settings: Settings, tools: ToolRegistry) -> list[str]:
@@ -128,16 +151,7 @@ def _find_texts(settings: Settings) -> dict[str, str]:
     return dict(settings.inputs)
 
 
-def _summarise(
-    plan: Plan, settings: Settings, tools: ToolRegistry, inputs: JsonMapping
-) -> JsonObject:
-    invoker = ToolInvoker(tools, settings.tools)
-
-    def cost(step: PlanStep) -> int:
-        return cycles(
-            step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, inputs, {})
-        )
-
+def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> JsonObject:
     return {
         "goal": plan.goal,
         "task": plan.task,
@@ -145,7 +159,20 @@ def _summarise(
         "layers": [list(layer) for layer in layers(plan)],
         "final_steps": [step.step_id for step in final_steps(plan)],
         "tools": _list_tools(plan, settings, tools),
-        "expected_llm_calls": {
-            mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")
-        },
     }
+
+
+def _forecast(
+    plan: Plan, settings: Settings, tools: ToolRegistry, inputs: JsonMapping
+) -> dict[str, int]:
+    """Estimate the LLM cycles of the plan by mode."""
+    invoker = ToolInvoker(tools, settings.tools)
+
+    def cost(step: PlanStep) -> int:
+        if step.status == "skipped":
+            return 0
+        return cycles(
+            step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, inputs, {})
+        )
+
+    return {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")}

@@ -112,7 +112,7 @@ class _Checker:
                 self.add(("inputs", str(name)), problem)
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             self._check_shown_inputs(("steps", index, "inputs"), raw.get("inputs"))
-            for field in ("description", "arguments"):
+            for field in ("description", "handoff", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
                     for found in references(text, _name_item(raw)):
                         problem = self._check_reference(found, step, field)
@@ -185,7 +185,7 @@ class _Checker:
         if found.kind == "input":
             return self._check_input(found)
         text = f"`{found.text}`"
-        if field == "description":
+        if field in ("description", "handoff"):
             return (
                 f"{text}: outputs can be named only in arguments; the model gets "
                 "those of `depends_on` anyway"

@@ -86,9 +86,14 @@ def settle_conditions(
 
 def describe_skip(step: PlanStep) -> str:
     """Return the reason why a step was skipped."""
-    if step.for_each:
+    if step.when is None and step.for_each:
         return f"there are no items: {step.for_each.items}"
     return f"its condition does not hold: {step.when}"
+
+
+def skipped_output(step: PlanStep) -> list[Any] | None:
+    """Return the output of a skipped step: an empty list for a step with a list, else null."""
+    return [] if step.for_each else None
 
 
 def is_due(step: PlanStep, steps: Mapping[str, PlanStep], *, in_order: bool) -> bool:
@@ -127,7 +132,7 @@ def find_value(
     name = follow_replacements(steps, named.name)
     step = steps.get(name)
     if step is not None and step.status == "skipped":
-        return [] if step.for_each else None
+        return skipped_output(step)
     if name not in results:
         raise PlanError(f"`{named.text}`: step `{name}` has no output")
     return follow_path(name, results[name], named.path, named.text)

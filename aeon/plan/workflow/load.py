@@ -83,7 +83,9 @@ class Workflow:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs of the workflow, declared ones first."""
-        found = references([[step.description, step.arguments] for step in self.content.steps])
+        found = references(
+            [[step.description, step.handoff, step.arguments] for step in self.content.steps]
+        )
         used = [each.name for each in found if isinstance(each, Reference) and each.kind == "input"]
         for step in self.content.steps:
             used += step.inputs or ()
@@ -107,17 +109,20 @@ class Workflow:
         return read_inputs(self.content.inputs, texts)
 
     def plan(self, task: str | None = None, inputs: JsonMapping | None = None) -> Plan:
-        """Build the sorted plan (Sprint 1 FR-007), with `inputs` filled into the descriptions.
-        Raises PlanError."""
+        """Build the sorted plan (Sprint 1 FR-007), with `inputs` filled into descriptions and
+        hand-offs. Raises PlanError."""
+
+        def fill(step: WorkflowStep, text: str) -> str:
+            # Those of a list's step are filled in with each item.
+            return text if inputs is None or step.for_each else resolve_text(text, inputs)
+
         steps = [
             PlanStep(
                 step_id=step.id,
-                description=step.description
-                if inputs is None or step.for_each
-                else resolve_text(step.description, inputs),
+                description=fill(step, step.description),
                 dependencies=tuple(dict.fromkeys(step.depends_on)),
                 incoming_context="",
-                handoff_to_next=step.handoff,
+                handoff_to_next=step.handoff and fill(step, step.handoff),
                 provides=step.provides,
                 tool=step.tool,
                 agent=step.agent,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aeon.domain.errors import PlanError
-from aeon.domain.graph import by_id
+from aeon.domain.graph import by_id, follow_replacements
 from aeon.domain.history import StepResult
 from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat, renumber_steps
 from aeon.domain.values import JsonMapping, JsonObject
@@ -67,7 +67,7 @@ class Settlement:
 
     def _unfold_step(self, plan: Plan, step: PlanStep, each: ForEach, named: Named) -> Plan:
         try:
-            items = _read_list(self._look_up(by_id(plan.steps), named), each.items)
+            items = self._find_items(by_id(plan.steps), named, each.items)
             if len(plan.steps) - 1 + len(items) > self.max_steps:
                 limit = f"execution.max_steps={self.max_steps}"
                 raise PlanError(
@@ -82,15 +82,29 @@ class Settlement:
         except PlanError as error:
             return plan.with_steps(fail_step(step, error.message))
         if not instances:
-            return plan.with_steps(step.model_copy(update={"status": "skipped"}))
+            # Its condition, if it has one, holds.
+            return plan.with_steps(step.model_copy(update={"status": "skipped", "when": None}))
         return _exchange(plan, step, instances)
 
+    def _find_items(self, steps: Mapping[str, PlanStep], named: Named, text: str) -> list[Any]:
+        if named.kind == "step":
+            source = steps.get(follow_replacements(steps, named.name))
+            # Without the list there is nothing to do.
+            if source is not None and source.status == "skipped":
+                return []
+        return _read_list(self._look_up(steps, named), text)
+
     def _make_instance(self, step: PlanStep, each: ForEach, number: int, item: Any) -> PlanStep:
-        description = fill_item(step.description, each.name, item)
-        text = description if isinstance(description, str) else json.dumps(description)
+        def fill(text: str) -> str:
+            filled = fill_item(text, each.name, item)
+            return resolve_text(
+                filled if isinstance(filled, str) else json.dumps(filled), self.inputs
+            )
+
         fields = {
             "step_id": f"{step.step_id}[{number}]",
-            "description": resolve_text(text, self.inputs),
+            "description": fill(step.description),
+            "handoff_to_next": step.handoff_to_next and fill(step.handoff_to_next),
             "arguments": fill_item(step.arguments, each.name, item),
             "when": None,
             "for_each": None,
@@ -125,6 +139,16 @@ class Settlement:
             "repeat": repeat.model_copy(update={"done": done}),
         }
         return step.model_copy(update=fields)
+
+
+def settle_inputs(plan: Plan, inputs: JsonMapping, max_steps: int) -> Plan:
+    """Return the plan with the conditions and lists settled that depend on inputs alone. Raises
+    PlanError naming the first step that fails by that."""
+    settled = Settlement({}, inputs, max_steps).settle(plan)
+    failed = next((step for step in settled.steps if step.status == "failed"), None)
+    if failed is not None:
+        raise PlanError(f"step {failed.step_id}: {failed.errors[-1]}")
+    return settled
 
 
 def find_items_name(text: str) -> Named:

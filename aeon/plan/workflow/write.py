@@ -90,7 +90,7 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "description": _escape(step.description, inputs, ()),
         "depends_on": _OneLineList(step.dependencies),
         "provides": _OneLineList(step.provides),
-        "handoff": step.handoff_to_next,
+        "handoff": step.handoff_to_next and _escape(step.handoff_to_next, inputs, ()),
         "tool": step.tool,
         "agent": None if step.tool else step.agent,
         "output_schema": step.output_schema,

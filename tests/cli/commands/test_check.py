@@ -103,6 +103,30 @@ def test_arguments_are_held_to_the_tools_schema(aeon: RunAeon, tmp_path: Path) -
     )
 
 
+LISTED = """
+goal: g
+inputs: {rows: {type: array}}
+steps:
+  - {id: a, description: "Describe ${row.name}", agent: llm, for_each: inputs.rows, as: row}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('[{"name": 1}, {"name": 2}]', "3 with mode=core"),
+        ("[1]", "step a: `${row.name}`: there is no `name` in `1`"),
+        (json.dumps([{"name": 1}] * 101), "has 101 items: more than execution.max_steps=100"),
+    ],
+)
+def test_given_lists_are_followed(aeon: RunAeon, tmp_path: Path, rows: str, message: str) -> None:
+    last = "  - {id: b, description: Together, agent: llm, depends_on: [a]}\n"
+    (tmp_path / "plan.yaml").write_text(LISTED + last)
+    ended = aeon("check", "plan.yaml", f"inputs.rows={rows}")
+    assert message in " ".join(ended.out.split())
+    assert ended.status == (0 if "mode=core" in message else 2)
+
+
 def test_json_for_programs(aeon: RunAeon, tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOOD)
     (tmp_path / "bad.yaml").write_text(BAD)

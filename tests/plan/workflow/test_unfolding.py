@@ -100,6 +100,16 @@ def test_without_items_a_step_is_skipped_and_its_output_is_an_empty_list() -> No
     assert {name: one.status for name, one in settled.items()} == {"b": "skipped", "c": "skipped"}
 
 
+def test_without_the_step_that_makes_its_list_a_step_is_skipped() -> None:
+    settled = settle(step("a", when="inputs.loud"), step("b", "a", **each("steps.a.output")))
+    assert {name: one.status for name, one in settled.items()} == {"a": "skipped", "b": "skipped"}
+
+
+def test_a_hand_off_names_the_item_too() -> None:
+    settled = settle(step("b", handoff_to_next="what ${row.name} and ${inputs.x} need", **each()))
+    assert settled["b[1]"].handoff_to_next == "what ${inputs.x} $${y} and filled need"
+
+
 def test_a_condition_of_the_step_itself_comes_first() -> None:
     settled = settle(step("b", when="inputs.loud", **each()))
     assert {name: one.status for name, one in settled.items()} == {"b": "skipped"}
@@ -286,6 +296,36 @@ def test_instances_run_and_their_outputs_are_given_on_one_by_one_and_as_a_list(
     passes = result.history.passes
     if mode == "adaptive":
         assert set(passes[1].execution_results) == {"b[0]", "b[1]"}
+
+
+@pytest.mark.parametrize("mode", ["core", "adaptive"])
+def test_an_empty_list_is_given_on_as_one(tmp_path: Path, mode: str) -> None:
+    model = ScriptedModel()
+    seen: list[Any] = []
+    tool = a_tool(lambda given: seen.append(dict(given)) or "done", name="probe")
+    result = carried_out(tmp_path, model, MAP, f"mode={mode}", tools=[tool], inputs={"rows": "[]"})
+    assert result.exit_status == 0
+    assert seen == [{"all": []}]
+    assert (
+        "Step b was to be done for each item of a list, which is empty" in model.prompts("step")[-1]
+    )
+
+
+@pytest.mark.parametrize("mode", ["core", "adaptive"])
+def test_a_skipped_step_in_the_middle_adds_nothing_to_the_answer(tmp_path: Path, mode: str) -> None:
+    steps = [
+        {"id": "a", "description": "Draft", "agent": "llm"},
+        {
+            "id": "b",
+            "description": "Mend",
+            "agent": "llm",
+            "depends_on": ["a"],
+            "when": "inputs.x == 'mend'",
+        },
+        {"id": "c", "description": "Answer", "agent": "llm", "depends_on": ["b"]},
+    ]
+    result = carried_out(tmp_path, ScriptedModel(), steps, f"mode={mode}")
+    assert result.answer == "output of c"
 
 
 def test_a_step_that_unfolds_is_an_event(tmp_path: Path) -> None:
