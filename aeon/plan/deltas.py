@@ -19,7 +19,7 @@ from aeon.domain.graph import (
 from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, SubplanOrigin, renumber_steps
 from aeon.domain.refinement import ACTIONS, RefinementAction, RefusedAction, StepChange
 from aeon.domain.values import Value
-from aeon.plan.draft import Draft, kind_of
+from aeon.plan.draft import Draft, kind_of, leave_with_person
 
 _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 
@@ -63,6 +63,7 @@ def apply_actions(
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
         return Draft(plan, chosen, subplans, max_nesting_depth)
 
+    actions = leave_with_person(plan, actions)
     # Every refusal may make others wrong, so the draft is made anew until none is.
     left = dict(enumerate(actions))
     late: dict[int, str] = {}

@@ -13,6 +13,7 @@ _PLANNED = ("description", "provides", "handoff_to_next", "tool", "agent", "argu
 # Of a BLOCKED step: its output stays, and the retry is shown it.
 _RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplete": False}
 _HELPFUL = ("pending", "running", "complete")
+_OF_PERSON: Mapping[str, object] = {"tool": None, "agent": "person", "arguments": None}
 _TOGETHER = (
     {"ADD", "SUBPLAN_CREATE"},
     {"MODIFY", "SUBPLAN_CREATE"},
@@ -38,6 +39,20 @@ def kind_of(action: RefinementAction) -> ActionType:
     if action.action_type == "REPLACE" and new is not None:
         return "MODIFY" if new.step_id == action.target_step_id else "REPLACE"
     return action.action_type
+
+
+def leave_with_person(
+    plan: Plan, actions: Iterable[RefinementAction]
+) -> tuple[RefinementAction, ...]:
+    """Return the actions such that none gives a step of a person to a model or a tool: the step
+    that takes its place is the person's as well."""
+    theirs = {step.step_id for step in plan.steps if step.is_for_person}
+    return tuple(
+        action.model_copy(update={"new_step": _new_step(action).model_copy(update=_OF_PERSON)})
+        if action.new_steps and action.fragment in theirs
+        else action
+        for action in actions
+    )
 
 
 class Draft:
@@ -120,8 +135,16 @@ class Draft:
             return f"{named} is replaced by '{target.replaced_by}': change '{instead}' instead"
         if target.standing not in rule.targets:
             return f"{named} is {target.standing}: {rule.refusal}"
-        if rule.retires and target.status == "pending" and target.step_id in self.held:
+        if rule.retires and target.status == "pending":
+            return self._object_to_retirement(target, kind)
+        return None
+
+    def _object_to_retirement(self, target: PlanStep, kind: ActionType) -> str | None:
+        named = f"step '{target.step_id}'"
+        if target.step_id in self.held:
             return f"{named} is pending, and a step already executed depends on it: it must stay"
+        if kind == "REMOVE" and target.is_for_person:
+            return f"{named} is left to a person: it must stay"
         return None
 
     def _object_to_subplan(self, parent_id: str) -> str | None:
@@ -157,7 +180,7 @@ class Draft:
         new = _new_step(action)
         self._change(
             target.step_id,
-            **_select_changes(target, new),
+            **_select_planned_fields(new),
             **(_RETRIED if target.blocked else {"errors": ()}),
         )
         self._set_dependencies(number, target.step_id, new.dependencies)
@@ -216,6 +239,7 @@ class Draft:
             self._set_dependencies(number, parent_id, target.dependencies)
         inherited = self.steps[parent_id].dependencies
         ids = {substep_id(parent_id, step.step_id) for step in subplan.substeps}
+        worker = _OF_PERSON if target.is_for_person else {}
 
         def find_id(given: str) -> str:
             own = substep_id(parent_id, given)
@@ -224,7 +248,7 @@ class Draft:
         for substep in subplan.substeps:
             mapped = tuple(map(find_id, substep.dependencies))
             step_id = substep_id(parent_id, substep.step_id)
-            own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped})
+            own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped, **worker})
             place = list(self.steps).index(parent_id)
             self._insert(number, own, place, parent=parent_id, stands_for=target)
             if ids.isdisjoint(mapped):
@@ -294,15 +318,6 @@ def _new_step(action: RefinementAction) -> PlanStep:
 
 def _select_planned_fields(new: PlanStep) -> dict[str, object]:
     return {name: getattr(new, name) for name in _PLANNED}
-
-
-def _select_changes(target: PlanStep, new: PlanStep) -> dict[str, object]:
-    """Return the fields to change; a step that a plan file assigns to a person stays with the
-    person."""
-    fields = _select_planned_fields(new)
-    if target.is_for_person:
-        fields |= {"tool": None, "agent": "person", "arguments": None}
-    return fields
 
 
 EFFECTS: Mapping[ActionType, Callable[[Draft, int, RefinementAction], None]] = {
