@@ -170,15 +170,13 @@ def find_unneeded(
 ) -> tuple[PlanStep, ...]:
     """Return the steps that count and that no step that counts depends on, in order. What depends
     on a skipped step also depends on that one's dependencies."""
-    every = {step.step_id: step for step in steps}
-    counted = [step for step in every.values() if counts(step)]
-    remaining = [dependency for step in counted for dependency in step.dependencies]
-    needed: set[str] = set()
-    while remaining:
-        name = remaining.pop()
-        if name in every and name not in needed and every[name].status == "skipped":
-            remaining += every[name].dependencies
-        needed.add(name)
+    steps = tuple(steps)
+    counted = [step for step in steps if counts(step)]
+    needed = {dependency for step in counted for dependency in step.dependencies}
+    # Backwards, so that one skipped step leads to another: plans are in order.
+    for step in reversed(steps):
+        if step.status == "skipped" and step.step_id in needed:
+            needed.update(step.dependencies)
     return tuple(step for step in counted if step.step_id not in needed)
 
 

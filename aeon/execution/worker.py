@@ -41,7 +41,7 @@ from aeon.execution.tool_steps import AskRound, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
-from aeon.plan.workflow.conditions import describe_skip, skipped_output
+from aeon.plan.workflow.conditions import describe_skip, read_skipped
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
 from aeon.plan.workflow.unfolding import Settlement, collect_outputs
 from aeon.store.session import DoStep
@@ -449,7 +449,7 @@ class StepWorker:
         outputs = collect_outputs(results, read_output, named) if named else {}
         for other in plan.steps:
             if other.step_id in named and other.status == "skipped":
-                outputs[other.step_id] = skipped_output(other)
+                outputs[other.step_id] = read_skipped(other)
         return resolve_arguments(arguments, self._inputs, outputs)
 
 

@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aeon.app.tools import build, build_run_registry
@@ -71,9 +72,50 @@ def _is_there(word: str) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class _Inspected:
+    """A plan file with its problems. `settled` is the plan as it begins with the given `inputs`;
+    without it the file cannot be run."""
+
+    problems: tuple[Problem, ...]
+    workflow: Workflow | None = None
+    settled: Plan | None = None
+    inputs: JsonMapping = field(default_factory=dict)
+
+
 def _check(
     path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool
 ) -> tuple[JsonObject, str]:
+    inspected = _inspect(path, settings, tools)
+    problems = inspected.problems
+    found: JsonObject = {"file": str(path), "ok": inspected.settled is not None, "summary": None}
+    found["problems"] = [problem.model_dump() for problem in problems]
+    lines = [format_problem(path, problem) for problem in problems]
+    if inspected.workflow is None or inspected.settled is None:
+        errors = sum(problem.severity == "error" for problem in problems)
+        return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
+    plan = inspected.workflow.plan()
+    found["summary"] = facts = _summarise(plan, settings, tools) | {
+        "expected_llm_calls": _forecast(inspected.settled, settings, tools, inspected.inputs),
+        "inputs": list(inspected.workflow.input_names),
+        "input_schema": make_input_schema(inspected.workflow.content.inputs),
+    }
+    steps = count_noun(facts["steps"], "step")
+    layered = count_noun(len(facts["layers"]), "layer")
+    calls = facts["expected_llm_calls"]
+    lines += [
+        f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
+        f"Calls to the model: about {calls['adaptive']} "
+        f"with mode=adaptive, {calls['core']} with mode=core",
+        f"Tools: {', '.join(facts['tools']) or 'none'}",
+        f"Inputs: {', '.join(_describe_inputs(inspected.workflow)) or 'none'}\n",
+        draw(plan, ascii_only=is_ascii),
+    ]
+    return found, "\n".join(lines)
+
+
+def _inspect(path: Path, settings: Settings, tools: ToolRegistry) -> _Inspected:
+    problems: tuple[Problem, ...] = ()
     try:
         workflow, problems = inspect_workflow(
             path,
@@ -84,41 +126,15 @@ def _check(
             one_final_step=settings.answer.json_schema is not None,
             unavailable=tools.unavailable,
         )
-    except ConfigError as error:
-        workflow = None
+        if workflow is None:
+            return _Inspected(problems)
+        inputs = workflow.read_inputs(workflow.complete_inputs(_find_texts(settings)))
+        settled = _settle(workflow, inputs, settings.execution.max_steps)
+    except (ConfigError, PlanError) as error:
         message = error.message.removeprefix(f"{path}: ")
-        problems = (Problem(line=1, column=1, severity="error", message=message),)
-    found: JsonObject = {"file": str(path), "ok": workflow is not None, "summary": None}
-    found["problems"] = [problem.model_dump() for problem in problems]
-    lines = [format_problem(path, problem) for problem in problems]
-    if workflow is None:
-        errors = sum(problem.severity == "error" for problem in problems)
-        return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
-    plan = workflow.plan()
-    values = workflow.read_inputs(workflow.complete_inputs(_find_texts(settings)))
-    try:
-        settled = _settle(workflow, values, settings.execution.max_steps)
-    except PlanError as error:
-        problem = Problem(line=1, column=1, severity="error", message=error.message)
-        found |= {"ok": False, "problems": [*found["problems"], problem.model_dump()]}
-        return found, "\n".join((*lines, format_problem(path, problem), f"{path}: cannot be run"))
-    found["summary"] = facts = _summarise(plan, settings, tools) | {
-        "expected_llm_calls": _forecast(settled, settings, tools, values),
-        "inputs": list(workflow.input_names),
-        "input_schema": make_input_schema(workflow.content.inputs),
-    }
-    steps = count_noun(facts["steps"], "step")
-    layered = count_noun(len(facts["layers"]), "layer")
-    calls = facts["expected_llm_calls"]
-    lines += [
-        f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
-        f"Calls to the model: about {calls['adaptive']} "
-        f"with mode=adaptive, {calls['core']} with mode=core",
-        f"Tools: {', '.join(facts['tools']) or 'none'}",
-        f"Inputs: {', '.join(_describe_inputs(workflow)) or 'none'}\n",
-        draw(plan, ascii_only=is_ascii),
-    ]
-    return found, "\n".join(lines)
+        problem = Problem(line=1, column=1, severity="error", message=message)
+        return _Inspected((*problems, problem))
+    return _Inspected(problems, workflow, settled, inputs)
 
 
 def _settle(workflow: Workflow, values: JsonMapping, max_steps: int) -> Plan:

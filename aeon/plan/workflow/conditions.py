@@ -91,7 +91,7 @@ def describe_skip(step: PlanStep) -> str:
     return f"its condition does not hold: {step.when}"
 
 
-def skipped_output(step: PlanStep) -> list[Any] | None:
+def read_skipped(step: PlanStep) -> list[Any] | None:
     """Return the output of a skipped step: an empty list for a step with a list, else null."""
     return [] if step.for_each else None
 
@@ -132,7 +132,7 @@ def find_value(
     name = follow_replacements(steps, named.name)
     step = steps.get(name)
     if step is not None and step.status == "skipped":
-        return skipped_output(step)
+        return read_skipped(step)
     if name not in results:
         raise PlanError(f"`{named.text}`: step `{name}` has no output")
     return follow_path(name, results[name], named.path, named.text)

@@ -119,11 +119,12 @@ def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
     for blocker in evidence.open_blockers:
         if blocker.kind not in ("issue", "reason") or blocker.code == _CONTRADICTION:
             continue
-        what = f"gave the reason `{blocker.code}`"
+        passes = name_passes(blocker.passes)
+        title = f"The judge gave the reason `{blocker.code}` in {passes}"
         if blocker.kind == "issue":
-            what = f"found a blocking issue{name_issue_kind(blocker.code)}"
+            title = f"The judge found a blocking issue{name_issue_kind(blocker.code)} in {passes}"
         yield Finding(
-            title=f"The judge {what} in {name_passes(blocker.passes)}",
+            title=title,
             rank="cause",
             weight=74,
             evidence=shorten(" ".join(blocker.words), WORDS),
