@@ -143,12 +143,12 @@ class ConvergenceSettings(ConvergenceThresholds):
 
     `criteria_file` is a YAML or JSON file of further criteria; validated settings have its entries
     in `criteria`. A run whose latest `max_unavailable` evaluations were all unavailable fails with
-    the last one's error. `when`: with `plan_done`, no run converges while steps that the answer
-    depends on are pending. `open_severity`: issues of this severity or higher are refined once
-    before the first convergence is accepted. A run ends after `patience` consecutive assessed
-    passes without a gain, which for scores means more than `min_gain`. A judgement with a score at
-    most `margin` from its threshold is repeated up to twice, and the median counts. `calibration`
-    is the source of thresholds that `aeon calibrate` chose.
+    the last one's error. `when`: with `plan_done`, no run converges or ends on a plateau while
+    steps that the answer depends on are pending. `open_severity`: issues of this severity or higher
+    are refined once before the first convergence is accepted. A run ends after `patience`
+    consecutive assessed passes without a gain, which for scores means more than `min_gain`. A
+    judgement with a score at most `margin` from its threshold is repeated up to twice, and the
+    median counts. `calibration` is the source of thresholds that `aeon calibrate` chose.
     """
 
     criteria: dict[str, str] = Field(default_factory=dict)

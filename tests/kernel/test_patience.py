@@ -88,6 +88,24 @@ def test_a_run_that_is_to_be_whole_goes_on_while_the_answer_needs_more() -> None
     assert [step.status for step in whole.state.plan.steps] == ["complete", "complete"]
 
 
+def test_a_plateau_ends_no_run_that_is_to_be_whole_while_its_answer_needs_more() -> None:
+    def outcome_when(when: Literal["any", "plan_done"]) -> Outcome:
+        chain = plan(
+            "a", *(planned(after, before) for before, after in itertools.pairwise("abcde"))
+        )
+        settings = ConvergenceSettings(patience=2, when=when)
+        model = ScriptedModel(
+            plan=chain, step=clear("done"), convergence=assessment(0.3), refinement=refinement()
+        )
+        return run(model, ttl=60, convergence=settings)
+
+    early = outcome_when("any")
+    assert (early.termination_reason, len(early.history.passes) - 1) == ("plateau", 3)
+    whole = outcome_when("plan_done")
+    assert (whole.termination_reason, len(whole.history.passes) - 1) == ("plateau", 5)
+    assert {step.status for step in whole.state.plan.steps} == {"complete"}
+
+
 def test_changes_that_touch_no_executed_step_need_no_review_where_it_is_said() -> None:
     chain = plan("a", planned("b", "a"))
     of_pending = refinement(action("MODIFY", "b", planned("b", "a", description="do b so")))
