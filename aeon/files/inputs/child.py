@@ -34,10 +34,14 @@ def limit_resources(memory_bytes: int, seconds: int) -> None:
 
 
 def read_pdf(content: bytes, most: int) -> dict[str, str]:
-    """Extract the text of a PDF, page by page, up to `most` characters."""
+    """Extract the text of a PDF, page by page, up to `most` characters; a `lock` instead if it does
+    not open without a password."""
     from pypdf import PdfReader
 
-    pages = PdfReader(io.BytesIO(content)).pages
+    reader = PdfReader(io.BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
+        return {"lock": "password"}
+    pages = reader.pages
     count = len(pages)
     texts: list[str] = []
     size = 0

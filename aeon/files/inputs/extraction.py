@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from aeon.files.inputs.kinds import MOST_UNPACKED_BYTES, FileKind, UnusableFile
+from aeon.files.inputs.kinds import MOST_UNPACKED_BYTES, PDF, FileKind, UnusableFile
 
 _CHILD = Path(__file__).with_name("child.py")
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -55,16 +55,7 @@ def extract_text(
             f"it is {kind.noun}, of which no text is extracted",
             "Leave out input_as: a model that accepts such files gets the file itself.",
         )
-    missing = [name for name in _NEEDED[kind.name] if find_spec(name) is None]
-    if missing:
-        raise UnusableFile(
-            f"to read {kind.noun} needs {missing[0]}, which is not installed",
-            "pip install 'aeon-engine[files]'",
-        )
-    done = _run_child(kind, content, most, limits)
-    found = _read_answer(done, limits)
-    if problem := found.get("error"):
-        raise UnusableFile(f"it is {kind.noun} that cannot be read: {problem}", _SIMPLER)
+    found = _extract(kind, content, most, limits)
     text = str(found["text"])
     if not text.strip():
         raise UnusableFile(
@@ -73,6 +64,30 @@ def extract_text(
         )
     # A character that a broken font names may be half of one.
     return _note_cut(text.encode("utf-8", "replace").decode(), found.get("cut", ""))
+
+
+def check_unlocked(pdf: bytes, limits: ExtractionLimits = _LIMITS) -> None:
+    """Open an encrypted PDF and read its first page. Raises UnusableFile if that needs a password
+    or fails, and if its reader is not installed."""
+    _extract(PDF, pdf, 0, limits)
+
+
+def _extract(kind: FileKind, content: bytes, most: int, limits: ExtractionLimits) -> dict[str, str]:
+    missing = [name for name in _NEEDED[kind.name] if find_spec(name) is None]
+    if missing:
+        raise UnusableFile(
+            f"to read {kind.noun} needs {missing[0]}, which is not installed",
+            "pip install 'aeon-engine[files]'",
+        )
+    done = _run_child(kind, content, most, limits)
+    found = _read_answer(done, limits)
+    if "lock" in found:
+        raise UnusableFile(
+            f"it is {kind.noun} that a password locks", "Save it without its password."
+        )
+    if problem := found.get("error"):
+        raise UnusableFile(f"it is {kind.noun} that cannot be read: {problem}", _SIMPLER)
+    return found
 
 
 def shorten_text(text: str, most: int) -> str:

@@ -18,6 +18,8 @@ _MOST_PARTS = 10_000
 _WORD_PARTS = frozenset({"[Content_Types].xml", "word/document.xml"})
 _END_OF_PDF = re.compile(rb"startxref\s+(\d{1,12})\s+%%EOF")
 _TAIL_OF_PDF = 2048
+_PADDING = b"\0\t\n\f\r "
+_PDF = re.compile(rb"\s{0,1024}%PDF-")
 # `zipfile`'s errors for damaged archives and unsupported versions.
 _UNREADABLE_ARCHIVE = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 _HTML = re.compile(rb"\s*(<!doctype\s+html|<html[\s>])", re.IGNORECASE)
@@ -184,14 +186,27 @@ def _check_wav(content: bytes) -> None:
         raise UnusableFile("it is a WAV recording that is cut off", _AGAIN)
 
 
+def _begins_pdf(content: bytes) -> bool:
+    # Readers find the beginning after some empty lines too.
+    return _PDF.match(content) is not None
+
+
 def _check_pdf(content: bytes) -> None:
     """Check a PDF: its end says where its table of contents is; readers tolerate a small error."""
-    ends = list(_END_OF_PDF.finditer(content[-_TAIL_OF_PDF:]))
-    table = int(ends[-1][1]) if ends else len(content)
-    if table >= len(content):
+    if _find_table(content) >= len(content):
         raise UnusableFile("it is a PDF that is cut off or damaged", _AGAIN)
-    if b"/Encrypt" in content[table:]:
-        raise UnusableFile("it is a PDF that a password locks", "Save it without its password.")
+
+
+def is_encrypted(pdf: bytes) -> bool:
+    """Whether the table of contents of a complete PDF names an encryption, whose password may be
+    empty."""
+    return b"/Encrypt" in pdf[_find_table(pdf) :]
+
+
+def _find_table(pdf: bytes) -> int:
+    """Return the position of a PDF's table of contents; its length if its end is missing."""
+    ends = list(_END_OF_PDF.finditer(pdf.rstrip(_PADDING)[-_TAIL_OF_PDF:]))
+    return int(ends[-1][1]) if ends else len(pdf)
 
 
 def _check_docx(content: bytes) -> None:
@@ -222,6 +237,6 @@ _STRUCTURES: tuple[tuple[Callable[[bytes], bool], FileKind, Callable[[bytes], No
     (_begins_with(b"\xff\xd8\xff"), JPEG, _check_jpeg),
     (_begins_with(b"RIFF", b"WEBP"), WEBP, _check_riff),
     (_begins_with(b"RIFF", b"WAVE"), WAV, _check_wav),
-    (_begins_with(b"%PDF-"), PDF, _check_pdf),
+    (_begins_pdf, PDF, _check_pdf),
     (_begins_with(b"PK\x03\x04"), DOCX, _check_docx),
 )

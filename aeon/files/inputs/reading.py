@@ -12,8 +12,8 @@ from pathlib import Path
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import FileForm, InputFile
-from aeon.files.inputs.extraction import extract_text, shorten_text
-from aeon.files.inputs.kinds import TEXT, UnusableFile, find_kind
+from aeon.files.inputs.extraction import check_unlocked, extract_text, shorten_text
+from aeon.files.inputs.kinds import PDF, TEXT, UnusableFile, find_kind, is_encrypted
 from aeon.files.pinned import read_named
 from aeon.files.text import decode_utf8
 
@@ -91,6 +91,8 @@ def make_input(
         kind = find_kind(content, suffix)
         if as_text and kind is not TEXT:
             return extract_text(kind, content, limits.characters)
+        if kind is PDF and is_encrypted(content):
+            check_unlocked(content)
         if kind.name == "docx":
             raise UnusableFile(
                 "it is a Word document, which goes to a model as text", f"input_as.{name}=text"

@@ -11,10 +11,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from pypdf import PdfWriter
 
+from aeon import ConfigError
+from aeon.domain.request import InputFile
 from aeon.files.inputs import child, extraction, kinds
 from aeon.files.inputs.extraction import ExtractionLimits, extract_text
 from aeon.files.inputs.kinds import FileKind, UnusableFile
+from aeon.files.inputs.reading import ReadingLimits, read_input
 from tests.support.input_files import make_docx, make_pdf, make_png
 
 pytestmark = pytest.mark.slow
@@ -34,6 +38,46 @@ PAGE = b"<html><script>alert(1)</script><h1>Prices</h1><table><tr><th>a</th></tr
 )
 def test_a_document_has_a_text(kind: FileKind, content: bytes, text: str) -> None:
     assert extract_text(kind, content, ENOUGH).strip() == text
+
+
+def encrypt(content: bytes, password: str, algorithm: str = "AES-256") -> bytes:
+    writer = PdfWriter(clone_from=io.BytesIO(content))
+    writer.encrypt(password, "the owner's", algorithm=algorithm)
+    file = io.BytesIO()
+    writer.write(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("algorithm", ["RC4-128", "AES-128", "AES-256"])
+def test_an_encrypted_pdf_that_opens_without_a_password_is_read(
+    algorithm: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "offer.pdf"
+    path.write_bytes(encrypt(make_pdf("The total is 42."), "", algorithm))
+    limits = ReadingLimits(100_000, ENOUGH)
+    assert read_input("offer", path, limits, as_text=True) == "The total is 42."
+    file = read_input("offer", path, limits)
+    assert isinstance(file, InputFile)
+    assert file.content == path.read_bytes()
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_pdf_that_a_password_locks_is_refused(tmp_path: Path, *, as_text: bool) -> None:
+    path = tmp_path / "offer.pdf"
+    path.write_bytes(encrypt(make_pdf("The total is 42."), "secret"))
+    with pytest.raises(ConfigError, match="it is a PDF that a password locks") as refused:
+        read_input("offer", path, ReadingLimits(100_000, ENOUGH), as_text=as_text)
+    assert refused.value.hint == "Save it without its password."
+
+
+def test_an_encrypted_scan_is_no_text_and_can_be_given() -> None:
+    extraction.check_unlocked(encrypt(make_pdf(""), ""))
+
+
+@pytest.mark.parametrize("before", [b"", b"\n"])
+def test_a_pdf_between_empty_lines_has_a_text(before: bytes) -> None:
+    content = before + make_pdf("The total is 42.") + b"\n" * 5000
+    assert extract_text(kinds.PDF, content, ENOUGH) == "The total is 42."
 
 
 def test_a_long_document_is_cut_and_says_where() -> None:

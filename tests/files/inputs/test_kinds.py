@@ -24,6 +24,9 @@ WHOLE = {
     "jpeg": (make_jpeg(), kinds.JPEG),
     "webp": (make_webp(), kinds.WEBP),
     "pdf": (make_pdf(), kinds.PDF),
+    "pdf after an empty line": (b"\r\n" + make_pdf(), kinds.PDF),
+    "pdf before many empty lines": (make_pdf() + b"\n" * 5000, kinds.PDF),
+    "pdf that was padded": (make_pdf() + bytes(5000), kinds.PDF),
     "wav": (make_wav(), kinds.WAV),
     "docx": (make_docx(), kinds.DOCX),
     "html": (b"\n<!DOCTYPE html><p>x", kinds.HTML),
@@ -88,9 +91,11 @@ def test_a_damaged_image_is_refused() -> None:
         find_kind(bytes(content))
 
 
-def test_a_locked_pdf_is_refused() -> None:
-    with pytest.raises(UnusableFile, match="password"):
-        find_kind(make_pdf("x", trailer="/Encrypt 9 0 R "))
+@pytest.mark.parametrize("before", [b"", b"\n"])
+def test_an_encrypted_pdf_is_known(before: bytes) -> None:
+    assert not kinds.is_encrypted(before + make_pdf() + b"\n" * 5000)
+    encrypted = make_pdf("x", trailer="/Encrypt 9 0 R ")
+    assert kinds.is_encrypted(before + encrypted + b"\n" * 5000)
 
 
 @pytest.mark.parametrize(
