@@ -59,10 +59,16 @@ def find_folder(inputs: Mapping[str, str]) -> Path:
     return Path(name)
 
 
-def summarise(folder: Path, status: int) -> str:
+def stamp_files(folder: Path) -> dict[Path, tuple[int, int]]:
+    """The files of a folder, each with what tells that it was written again."""
+    stamps = {path: path.stat() for path in folder.glob("*") if path.is_file()}
+    return {path: (stat.st_ino, stat.st_mtime_ns) for path, stat in stamps.items()}
+
+
+def summarise(files: Mapping[str, Path], status: int) -> str:
     """The outcome as Markdown: of a run its end, figures and answer, of a measurement its table."""
-    result = read_json(folder / "result.json")
-    measured = read_json(folder / "eval.json")
+    result = read_json(files.get("result.json"))
+    measured = read_json(files.get("eval.json"))
     lines = [f"### Aeon: {MEANINGS.get(status, f'exit status {status}')}", ""]
     if measured:
         lines += describe_measurement(measured)
@@ -118,31 +124,31 @@ def escape(text: str) -> str:
     return html.escape(" ".join(text.split())).replace("|", "\\|").replace("@", "@<!-- -->")
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path | None) -> Any:
     """The document in a file; None where there is none that can be read."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8")) if path else None
     except (OSError, ValueError):
         return None
-
-
-def find_file(*names: Path) -> str:
-    """The first of these files that is there; empty for none."""
-    return next((str(path) for path in names if path.is_file()), "")
 
 
 def main(environ: Mapping[str, str]) -> None:
     """Run, and write what came of it to the files that GitHub names."""
     command = make_command(environ)
-    status = subprocess.run(command, check=False).returncode
     folder = find_folder(environ)
-    text = summarise(folder, status)
+    older = stamp_files(folder)
+    status = subprocess.run(command, check=False).returncode
+    # An earlier step may have left its run in this folder.
+    files = {
+        path.name: path for path, stamp in stamp_files(folder).items() if older.get(path) != stamp
+    }
+    text = summarise(files, status)
     summary = Path(environ.get("RUNNER_TEMP", "."), "aeon-summary.md")
     summary.write_text(text, encoding="utf-8")
     outputs = {
         "status": str(status),
-        "page": find_file(folder / "report.html", folder / "eval.html"),
-        "answer": find_file(folder / "answer.md"),
+        "page": str(files.get("report.html") or files.get("eval.html") or ""),
+        "answer": str(files.get("answer.md") or ""),
         "summary": str(summary),
     }
     with Path(environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:

@@ -70,17 +70,29 @@ def test_a_command_that_cannot_be_used_says_so_and_lets_later_steps_run(tmp_path
 
 
 @pytest.mark.slow
+def test_what_an_earlier_run_left_in_the_folder_is_not_reported(tmp_path: Path) -> None:
+    inputs = {"task": "tea", "overrides": "provider=simulated\nmode=single"}
+    _, first, _ = run_action(tmp_path, **inputs)
+    outputs, both, _ = run_action(tmp_path, **inputs)
+    summary = both.removeprefix(first)
+    assert (outputs["status"], outputs["page"], outputs["answer"]) == ("2", "", "")
+    assert "cannot be used" in summary
+    assert "| ended |" not in summary
+
+
+@pytest.mark.slow
 def test_a_measurement_has_a_row_for_each_arm_and_its_status(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"task": "2+2", "target": "4"}\n', encoding="utf-8")
-    outputs, summary, _ = run_action(
-        tmp_path,
-        dataset="rows.jsonl",
-        overrides='provider=simulated\nallow_simulated=true\narms.one=["mode=single"]\nthreshold=0.5',
-    )
+    overrides = 'provider=simulated\nallow_simulated=true\narms.one=["mode=single"]\nthreshold=0.5'
+    inputs = {"dataset": "rows.jsonl", "overrides": overrides}
+    outputs, summary, _ = run_action(tmp_path, **inputs)
     assert outputs["status"] == "4"
     assert outputs["page"].endswith("eval.html")
     assert "| one | 0 of 1 | 0.0% |" in summary
     assert "below the threshold" in summary
+    again, both, _ = run_action(tmp_path, **inputs)
+    assert again == outputs
+    assert both == summary * 2
 
 
 @pytest.mark.parametrize(
