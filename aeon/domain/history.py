@@ -56,6 +56,7 @@ AdvisoryKind = Literal[
     "repeated_tool",
     "memory_failure",
     "lost_samples",
+    "lost_comparisons",
     "tools_ended",
 ]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from aeon.convergence.comparison import CYCLES_OF_A_COMPARISON, Candidate, Comparer
-from aeon.domain.assessment import AnswerComparison, settle_comparison
+from aeon.domain.assessment import settle_comparison
 from aeon.domain.checks import CheckOutcome, weight_passed
 from aeon.domain.errors import (
     AeonError,
@@ -41,6 +42,11 @@ class Dispatcher(Protocol):
 
 
 CheckSample = Callable[[Plan, PlanStep], Sequence[CheckOutcome]]
+T = TypeVar("T")
+_FIRST = "the first that could be used"
+_SHARE_OF_GRACE = 0.8
+"""A step has to return what it has before its run stops waiting for it."""
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,17 @@ class Sample:
     def passes(self) -> bool:
         """Whether no required check failed."""
         return not any(check.blocks for check in self.checks)
+
+
+class SampleChoice(NamedTuple):
+    """The sample that was chosen and why; how many comparisons there were and how many of them
+    could not be used; and the error that cut the choosing short, which must end the run."""
+
+    sample: Sample
+    reason: str
+    comparisons: int = 0
+    lost: int = 0
+    failure: AeonError | None = None
 
 
 class Sampler:
@@ -115,18 +132,19 @@ class Sampler:
             if failure is not None or not drawn:
                 raise failure or StopRequested("the run ended before an answer was there")
             return drawn[0].worked, None
-        left = () if failure or dispatcher.is_ending() else sites[count:]
-        chosen, reason = self._choose(usable, left, dispatcher, plan)
+        left = () if failure else sites[count:]
+        choice = self._choose(usable, left, dispatcher, plan)
+        chosen = choice.sample
         record = SampleRecord(
             asked=len(drawn),
             usable=len(usable),
             chosen=chosen.number,
             select=self._settings.select,
-            reason=reason,
+            reason=choice.reason,
         )
         result = chosen.worked.result.model_copy(update={"samples": record})
-        remarks = (*chosen.worked.remarks, *_remark_lost(chosen, drawn, usable))
-        return replace(chosen.worked, result=result, remarks=remarks), failure
+        remarks = (*chosen.worked.remarks, *_remark_lost(choice, drawn, usable))
+        return replace(chosen.worked, result=result, remarks=remarks), failure or choice.failure
 
     def _count_samples(self, sites: int) -> int:
         if self._settings.select != "pairwise":
@@ -167,7 +185,7 @@ class Sampler:
             return sample
 
         futures = [workers.submit(partial(draw_one, site)) for site in sites]
-        for future in as_done(futures, dispatcher.is_ending, 0):
+        for future in self._as_done(futures, dispatcher):
             try:
                 sample = future.result()
             except AeonError as error:
@@ -177,6 +195,10 @@ class Sampler:
                 drawn.append(sample)
         workers.close()
         return sorted(drawn, key=lambda sample: sample.number), failure
+
+    def _as_done(self, futures: Sequence[Future[T]], dispatcher: Dispatcher) -> Iterator[Future[T]]:
+        grace_seconds = _SHARE_OF_GRACE * self._settings.grace_seconds
+        return as_done(futures, dispatcher.is_ending, grace_seconds, _POLL_SECONDS)
 
     def _run_checks(self, worked: Worked, plan: Plan) -> tuple[CheckOutcome, ...]:
         if self._check is None or worked.step.status != "complete":
@@ -197,16 +219,16 @@ class Sampler:
         sites: Sequence[CallSite],
         dispatcher: Dispatcher,
         plan: Plan,
-    ) -> tuple[Sample, str]:
+    ) -> SampleChoice:
         match self._settings.select:
             case "check":
-                return choose_by_checks(usable)
+                return SampleChoice(*choose_by_checks(usable))
             case "vote":
-                return choose_by_vote(usable)
+                return SampleChoice(*choose_by_vote(usable))
             case "pairwise" if sites:
                 return self._choose_in_pairs(usable, sites, dispatcher, plan)
             case _:
-                return usable[0], "the first that could be used"
+                return SampleChoice(usable[0], _FIRST)
 
     def _choose_in_pairs(
         self,
@@ -214,22 +236,31 @@ class Sampler:
         sites: Sequence[CallSite],
         dispatcher: Dispatcher,
         plan: Plan,
-    ) -> tuple[Sample, str]:
+    ) -> SampleChoice:
         """Return the winner of a knock-out. Of two that are equally good or cannot be compared, the
-        one with the lower number stays."""
+        one with the lower number stays. If something ends the run meanwhile, the choice is the
+        first that no other has beaten."""
         left = iter(sites)
         standing = list(usable)
-        compared = 0
-        while len(standing) > 1:
-            winners = standing[2 * (len(standing) // 2) :]
-            for first, second in zip(standing[::2], standing[1::2], strict=False):
+        outcomes: Counter[str] = Counter()
+        failure: AeonError | None = None
+        workers = Workers(1)
+        try:
+            for first, second in _pair_off(standing):
+                if dispatcher.is_ending():
+                    break
                 orders = (next(left), next(left))
-                outcome = self._compare(first, second, orders, dispatcher, plan)
-                compared += outcome is not None
-                is_better = outcome is not None and outcome.outcome == "better"
-                winners.append(second if is_better else first)
-            standing = sorted(winners, key=lambda sample: sample.number)
-        return standing[0], f"the winner of {compared} comparisons in pairs"
+                outcome = self._compare(first, second, orders, dispatcher, plan, workers)
+                outcomes[outcome] += 1
+                if outcome != "abandoned":
+                    standing.remove(first if outcome == "better" else second)
+        except AeonError as error:
+            failure = error
+        workers.close()
+        lost = outcomes["lost"]
+        compared = outcomes.total() - lost - outcomes["same"] - outcomes["abandoned"]
+        reason = _describe_knock_out(len(standing), compared, lost)
+        return SampleChoice(standing[0], reason, compared + lost, lost, failure)
 
     def _compare(
         self,
@@ -238,29 +269,58 @@ class Sampler:
         sites: tuple[CallSite, CallSite],
         dispatcher: Dispatcher,
         plan: Plan,
-    ) -> AnswerComparison | None:
+        workers: Workers,
+    ) -> str:
+        """Return the outcome for the second sample: that of a comparison, `same` if none is needed,
+        `lost` if it could not be used, `abandoned` if the run ends first. Raises errors that must
+        end the run."""
         if self._comparer is None or is_same(first.text, second.text):
-            return None
+            return "same"
         questions = self._comparer.questions(plan.task, first.candidate, second.candidate)
-        answers = []
-        try:
+
+        def ask() -> str:
+            answers = []
             for site, question in zip(sites, questions, strict=True):
+                if dispatcher.is_ending():
+                    return "abandoned"
                 dispatcher.announce(site, "comparison", plan=plan)
                 with at_site(site):
                     answers.append(question())
+            return settle_comparison(*answers).outcome
+
+        try:
+            for future in self._as_done([workers.submit(ask)], dispatcher):
+                return future.result()
         except (LLMError, ValidationError) as error:
             go_on_without(error)
-            return None
-        return settle_comparison(*answers)
+            return "lost"
+        return "abandoned"
+
+
+def _pair_off(standing: Sequence[Sample]) -> Iterator[tuple[Sample, Sample]]:
+    """Yield the pairs of a knock-out, round after round; the caller removes one of each pair."""
+    while len(standing) > 1:
+        yield from zip(standing[::2], standing[1::2], strict=False)
+
+
+def _describe_knock_out(standing: int, compared: int, lost: int) -> str:
+    reason = _FIRST
+    if compared:
+        begin = "the winner of" if standing == 1 else f"the first of {standing} not beaten in"
+        reason = f"{begin} {compared} comparisons in pairs"
+    return f"{reason}; {lost} comparisons could not be used" if lost else reason
 
 
 def _remark_lost(
-    chosen: Sample, drawn: Sequence[Sample], usable: Sequence[Sample]
+    choice: SampleChoice, drawn: Sequence[Sample], usable: Sequence[Sample]
 ) -> Iterator[tuple[AdvisoryKind, str]]:
+    step_id = choice.sample.worked.step.step_id
     lost = len(drawn) - len(usable)
     if lost:
-        step_id = chosen.worked.step.step_id
         yield "lost_samples", f"Step {step_id}: {lost} of {len(drawn)} answers could not be used"
+    if choice.lost:
+        comparisons = f"{choice.lost} of {choice.comparisons} comparisons"
+        yield "lost_comparisons", f"Step {step_id}: {comparisons} could not be used"
 
 
 def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:

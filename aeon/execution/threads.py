@@ -68,8 +68,9 @@ def as_done(
     wait = poll_seconds
     while pending:
         wait = min(wait * 1.1, 5 * poll_seconds)  # thousands may wait for hours
+        left = wait if deadline is None else max(0.0, deadline - time.monotonic())
         with suppress(Empty):
-            future = done.get(timeout=wait)
+            future = done.get(timeout=min(wait, left))
             pending.remove(future)
             if not future.cancelled():
                 yield future

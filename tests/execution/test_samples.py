@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import (
     AeonError,
+    AuthenticationFailed,
     LimitReached,
     ServerFailed,
     StopRequested,
@@ -139,6 +141,66 @@ def test_a_knock_out_asks_both_orders_of_each_pair() -> None:
     assert outcome.state.ttl_used == 7
 
 
+def prefer_later_number(request: LLMRequest) -> dict[str, Any]:
+    shown = request.messages[1].content
+    one, other = sorted(range(4), key=lambda number: shown.find(f"answer {number}"))[-2:]
+    better = "first" if one > other else "second"
+    return {"checked": None, "explanation": "It has more.", "better": better}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (LimitReached("the cap", limit="max_tokens"), "max_tokens"),
+        (StopRequested("stop"), "interrupted"),
+        (ServerFailed("no", status=500), "failed"),
+        (AuthenticationFailed("no", status=401), "failed"),
+        (StoreFailed("disk full"), "failed"),
+    ],
+)
+def test_a_comparison_that_ends_the_run_leaves_an_answer_that_was_not_beaten(
+    error: AeonError, reason: str
+) -> None:
+    compared = [prefer_later_number, prefer_later_number, error]
+    outcome = single(
+        ScriptedModel(direct=numbered, comparison=compared), samples=4, select="pairwise"
+    )
+    assert outcome.termination_reason == reason
+    assert outcome.answer == "answer 1"
+    record = result_of(outcome).samples
+    assert record is not None
+    assert record.reason == "the first of 3 not beaten in 1 comparisons in pairs"
+
+
+def test_a_comparison_is_not_awaited_beyond_the_grace_period() -> None:
+    control = RunControl()
+    never = Event()
+
+    def compare(_: LLMRequest) -> dict[str, Any]:
+        control.request_stop()
+        never.wait(10)
+        return {"checked": None, "explanation": "Both do.", "better": "neither"}
+
+    settings = ExecutionSettings(samples=2, select="pairwise", grace_seconds=0.4)
+    model = ScriptedModel(direct=numbered, comparison=compare)
+    outcome = run(model, mode="single", base_ttl=25, execution=settings, control=control)
+    never.set()
+    assert outcome.termination_reason == "interrupted"
+    assert outcome.answer == "answer 0"
+    assert model.calls.count("comparison") == 1
+
+
+def test_comparisons_that_could_not_be_used_are_advised_of() -> None:
+    model = ScriptedModel(direct=numbered, comparison="garbage")
+    outcome = single(model, samples=4, select="pairwise")
+    assert outcome.answer == "answer 0"
+    message = "Step answer: 3 of 3 comparisons could not be used"
+    assert advisories(outcome, "lost_comparisons") == [message]
+    record = result_of(outcome).samples
+    assert record is not None
+    assert record.reason == "the first that could be used; 3 comparisons could not be used"
+
+
 def test_equal_answers_are_not_compared() -> None:
     model = ScriptedModel()
     single(model, samples=3, select="pairwise")
@@ -197,6 +259,27 @@ def test_a_stop_begins_no_further_sample() -> None:
     outcome = run(model, mode="single", base_ttl=25, execution=settings, control=control)
     assert outcome.termination_reason == "interrupted"
     assert len(model.requests) == 1
+
+
+def test_samples_already_sent_get_the_grace_period_of_a_stop() -> None:
+    control = RunControl()
+    all_sent = Barrier(3)
+
+    def answer(request: LLMRequest) -> Any:
+        all_sent.wait(10)
+        if request.sample == 0:
+            control.request_stop()
+        else:
+            Event().wait(0.1)
+        return numbered(request)
+
+    settings = ExecutionSettings(samples=3)
+    model = ScriptedModel(direct=answer)
+    outcome = run(model, mode="single", base_ttl=25, execution=settings, control=control)
+    assert outcome.termination_reason == "interrupted"
+    record = result_of(outcome).samples
+    assert record is not None
+    assert (record.asked, record.usable) == (3, 3)
 
 
 def test_answers_that_were_lost_are_advised_of() -> None:
