@@ -275,12 +275,17 @@ class Jobs:
             self._waiting.add(record.id)
         elif not record.background:
             self._end(record.model_copy(update={"cancelled": _STOPPED}), "cancelled")
-        elif record.configuration not in self.configurations.names:
-            # It may be available again at the next start.
+        elif self._has_configuration(record):
+            self._begin(record.id)
+
+    def _has_configuration(self, record: JobRecord) -> bool:
+        """Whether the configuration of a job is available; a warning where it is not, which it may
+        be again at the next start."""
+        is_available = record.configuration in self.configurations.names
+        if not is_available:
             why = f"there is no configuration {record.configuration!r}"
             _log.warning("job %s does not go on: %s", record.id, why)
-        else:
-            self._begin(record.id)
+        return is_available
 
     def _look_for_answers(self) -> None:
         """Resume jobs that were answered elsewhere, and those whose deadline has passed."""
@@ -294,11 +299,12 @@ class Jobs:
             is_waiting = self.find(job_id).state == "waiting"
             if self._stopping.is_set() or not is_waiting or self.list_open_questions(job_id):
                 return
-            # The client has received the questions, and no longer waits.
-            record = self._read(job_id).model_copy(update={"background": True})
-            self.folder.write(record)
+            record = self._read(job_id)
+            if self._has_configuration(record):
+                # The client has received the questions, and no longer waits.
+                self.folder.write(record.model_copy(update={"background": True}))
+                self._begin(job_id)
             self._waiting.discard(job_id)
-            self._begin(job_id)
 
     def _begin(self, job_id: str, follower: Follower | None = None) -> None:
         under_way = _UnderWay(job_id, followers=[follower] if follower else [])

@@ -204,13 +204,14 @@ def test_what_cannot_go_on_is_reported_and_left_as_it_is(
 class open_again(ExitStack):  # noqa: N801
     """The jobs of the same folder, as another process has them: the first one has let go of it."""
 
-    def __init__(self, folder: Path, overrides: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, overrides: tuple[str, ...], name: str = "aeon") -> None:
         super().__init__()
+        self._name = name
         self._folder = folder
         self._overrides = overrides
 
     def __enter__(self) -> Jobs:  # type: ignore[override]
-        configurations = Configurations(load.composition(self._overrides), {"aeon": ()})
+        configurations = Configurations(load.composition(self._overrides), {self._name: ()})
         self.callback(configurations.close)
         jobs = Jobs(JobFolder(self._folder / "jobs"), configurations, Capacity())
         jobs.go_on()
@@ -264,6 +265,25 @@ def test_a_job_goes_on_that_was_settled_elsewhere(
         desk = Desk(status.run)
         desk.settle({desk.list_open()[0].id: "4 by 5 metres"})
     assert wait_until(jobs, job_id, "done").record.ended == "done"
+
+
+@pytest.mark.slow
+def test_an_answered_job_without_its_configuration_is_left_for_a_later_start(
+    open_jobs: OpenJobs, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    overrides = (*SIMULATED, "mode=core", f"plan_file={plan}", "interaction=defer")
+    jobs = open_jobs(*overrides, other=())
+    job_id = jobs.submit(JobRequest("other"))
+    wait_until(jobs, job_id, "waiting")
+    (question,) = jobs.list_open_questions(job_id)
+    jobs.close()
+    with open_again(tmp_path, overrides) as jobs:
+        assert jobs.settle(job_id, {question.id: "4 by 5 metres"}).state == "waiting"
+    assert "there is no configuration 'other'" in caplog.text
+    with open_again(tmp_path, overrides, name="other") as jobs:
+        assert wait_until(jobs, job_id, "done").result["termination_reason"] == "completed"
 
 
 def test_a_job_that_waits_can_be_cancelled(open_jobs: OpenJobs, tmp_path: Path):
