@@ -17,6 +17,9 @@ FAILED_CHECK: FailedCheck = "failed_check"
 """The type of a failed check's issue, for a refinement; a review has no such issues."""
 Severity = Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+HARMLESS: Severity = "LOW"
+"""The severity as which an issue of the assessment counts that does not prevent convergence: the
+judge gives none, and found the answer good enough with it."""
 
 
 class IssueLocation(Value):

@@ -157,8 +157,8 @@ class Overrun(Value):
 
 
 class OpenIssue(Value):
-    """A known fault of the answer: found by its `review`, with a severity, or by the `judge`,
-    without one."""
+    """A known fault of the answer: found by its `review`, with a severity, or by the `judge`, whose
+    faults are LOW; None for one that prevents convergence."""
 
     source: Literal["review", "judge"]
     kind: str

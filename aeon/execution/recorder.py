@@ -28,13 +28,13 @@ from aeon.domain.history import (
 from aeon.domain.outcome import is_stopped
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
-from aeon.domain.report import Severity, reaches
+from aeon.domain.report import HARMLESS, Severity, reaches
 from aeon.domain.request import CallSite
 from aeon.execution.answers import AnswerCollector
 from aeon.execution.event_stream import EventStream
 from aeon.execution.tool_rounds.allowance import EmitAt
 from aeon.plan.transitions import cut_off
-from aeon.plan.triggers import Trigger
+from aeon.plan.triggers import Trigger, list_harmless_issues
 
 
 class Stopwatch:
@@ -131,6 +131,13 @@ def _clarity_states(results: Mapping[str, StepResult]) -> dict[str, str]:
     return {step_id: state for step_id, state in states if state}
 
 
+def _list_severities(evaluation: EvaluationResults) -> list[Severity]:
+    report, assessment = evaluation.validation_report, evaluation.convergence
+    severities = [issue.severity for issue in report.issues] if report else []
+    judged = list_harmless_issues(assessment) if assessment else []
+    return [*severities, *(HARMLESS for _ in judged)]
+
+
 @dataclass(frozen=True, slots=True)
 class AcceptedAnswer:
     """The accepted answer with its evaluation, and the state to restore it."""
@@ -185,11 +192,10 @@ class RunRecorder:
 
     def begin_mending(self, this: OpenPass, severity: Severity | None) -> bool:
         """Return whether a pass's converged answer is refined before it is accepted: its review
-        left issues of the severity."""
-        report = this.evaluation.validation_report
-        if self.is_mending or severity is None or report is None or not this.complete:
+        left issues of the severity, or its assessment some that count as such."""
+        if self.is_mending or severity is None or not this.complete:
             return self.is_mending
-        if any(reaches(issue.severity, severity) for issue in report.issues):
+        if any(reaches(found, severity) for found in _list_severities(this.evaluation)):
             self._converged = AcceptedAnswer(
                 self.plan, self.state.results, this.evaluation, pass_number=this.number
             )

@@ -25,12 +25,14 @@ TriggerKind = Literal[
     "invalid_step",
     "unmet_criterion",
     "blocking_issue",
+    "known_fault",
     "low_score",
     FailedCheck,
     "set_back",
 ]
 WHOLE = "the whole"
 """The fragment of an issue that concerns no single step."""
+_OF_ASSESSMENT = ("unmet_criterion", "blocking_issue", "known_fault", "low_score")
 
 
 class Trigger(Value):
@@ -44,7 +46,7 @@ class Trigger(Value):
     @property
     def is_of_assessment(self) -> bool:
         """Whether the reason is a fault that the assessment found, in its own words."""
-        return self.kind in ("unmet_criterion", "blocking_issue", "low_score") and bool(self.detail)
+        return self.kind in _OF_ASSESSMENT and bool(self.detail)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.about}"
@@ -179,16 +181,27 @@ def pass_triggers(
     """Return every trigger after a pass, except earlier ones (`raised`) and steps left to a person
     (`closed`, FR-065)."""
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
+    has_work = _has_work(plan, closed)
     if assessment.converged:
-        return tuple(found)
+        return (*found, *([] if has_work else _fault_triggers(assessment)))
     found += _assessment_triggers(assessment)
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
-    if low and not _has_work(plan, closed):
+    if low and not has_work:
         # Blocking issues are triggers of their own.
-        blocking = assessment.blocking_issues
-        harmless = (issue for issue in assessment.detected_issues if issue not in blocking)
-        found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))
+        harmless = " ".join(list_harmless_issues(assessment))
+        found.append(Trigger(kind="low_score", about=low, detail=harmless))
     return tuple(found)
+
+
+def list_harmless_issues(assessment: ConvergenceAssessment) -> list[str]:
+    """Return the issues that an assessment found and that do not prevent convergence."""
+    blocking = assessment.blocking_issues
+    return [issue for issue in assessment.detected_issues if issue not in blocking]
+
+
+def _fault_triggers(assessment: ConvergenceAssessment) -> Iterator[Trigger]:
+    for issue in list_harmless_issues(assessment):
+        yield Trigger(kind="known_fault", about="the answer", detail=issue)
 
 
 def _assessment_triggers(assessment: ConvergenceAssessment) -> Iterator[Trigger]:

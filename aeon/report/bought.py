@@ -10,7 +10,7 @@ from aeon.domain.assessment import ComparedWithEarlier
 from aeon.domain.checks import count_passed
 from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.outcome import count_passes_without_gain, find_judged
-from aeon.domain.report import SEVERITIES
+from aeon.domain.report import HARMLESS, SEVERITIES
 from aeon.domain.result import AnswerPoint, OpenIssue, PassesBought, TokenUsage
 from aeon.report.diff import measure_change
 from aeon.report.scores import read_scores
@@ -114,7 +114,13 @@ def find_open_issues(judged: ExecutionPass | None) -> tuple[OpenIssue, ...]:
         for issue in issues
     )
     of_judge = (
-        OpenIssue(source="judge", kind=raw["kind"], description=raw["description"]) for raw in found
+        OpenIssue(
+            source="judge",
+            kind=raw["kind"],
+            severity=None if raw.get("blocking") else HARMLESS,
+            description=raw["description"],
+        )
+        for raw in found
     )
     return (*reviewed, *of_judge)
 

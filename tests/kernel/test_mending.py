@@ -12,9 +12,20 @@ from aeon.domain.history import Outcome
 from aeon.llm.stack.limits import LimitSettings
 from tests.kernel.build import advisories, run
 from tests.kernel.test_patience import changing
-from tests.support.scripted_model import ScriptedModel, clear, issue, report
+from tests.support.scripted_model import (
+    ScriptedModel,
+    action,
+    assessment,
+    clear,
+    issue,
+    planned,
+    profile,
+    refinement,
+    report,
+)
 
 FAULTY = report(issue("MEDIUM"))
+FOUND = {"kind": "omission", "description": "No price.", "blocking": False}
 
 
 def mending(model: ScriptedModel, severity: Any = "MEDIUM", **options: Any) -> Outcome:
@@ -46,6 +57,24 @@ def test_without_it_a_run_converges_over_its_faults() -> None:
 def test_faults_below_the_severity_are_left() -> None:
     outcome = mending(reviewed(1.0, reports=[FAULTY]), "HIGH")
     assert outcome.history.overall_statistics.total_passes == 1
+
+
+@pytest.mark.parametrize(("mode", "step"), [("adaptive", "draft1"), ("auto", "answer")])
+def test_what_the_judge_alone_found_is_mended_as_low(mode: Any, step: str) -> None:
+    model = reviewed(1.0, reports=[report(), report()])
+    model._answers["task_profile"] = [profile(2)]
+    model._answers["convergence"] = [assessment(issues=[FOUND]), assessment()]
+    model._answers["refinement"] = [refinement(action("REPLACE", step, planned("again")))]
+    outcome = mending(model, "LOW", mode=mode)
+    assert (outcome.termination_reason, outcome.answer) == ("converged", "answer 2")
+    [prompt] = model.prompts("refinement")
+    assert "No price." in prompt
+
+
+def test_what_the_judge_alone_found_is_below_medium() -> None:
+    model = reviewed(1.0, reports=[report()])
+    model._answers["convergence"] = [assessment(issues=[FOUND])]
+    assert mending(model).answer == "answer 1"
 
 
 def test_an_answer_that_got_worse_by_mending_is_set_back_and_the_run_has_converged() -> None:

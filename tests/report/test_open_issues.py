@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
-from aeon.domain.result import OpenIssue
+from aeon.domain.result import OpenIssue, RunResult
 from aeon.report.bought import count_open_issues
 from aeon.report.diagnosis.next_commands import find_next_commands
-from aeon.report.ending import headline
-from tests.support.scripted_model import ScriptedModel, assessment, issue, report
+from aeon.report.ending import Points, headline
+from tests.support.scripted_model import (
+    ScriptedModel,
+    action,
+    assessment,
+    issue,
+    planned,
+    profile,
+    refinement,
+    report,
+)
 
 
 def of_review(severity: Any) -> OpenIssue:
@@ -20,6 +29,7 @@ def of_review(severity: Any) -> OpenIssue:
 
 
 OF_JUDGE = OpenIssue(source="judge", kind="omission", description="d")
+FAULT = {"kind": "omission", "description": "No price.", "blocking": False}
 
 
 @pytest.mark.parametrize(
@@ -36,21 +46,49 @@ def test_they_are_counted_by_severity(issues: tuple[OpenIssue, ...], words: str)
 
 
 def test_the_headline_and_the_first_command_are_about_them(tmp_path: Path) -> None:
-    fault = {"kind": "omission", "description": "No price.", "blocking": False}
     model = ScriptedModel(
         semantic_validation=[report(), report(issue(severity="MEDIUM"))],
-        convergence=assessment(issues=[fault]),
+        convergence=assessment(issues=[FAULT]),
     )
     with Aeon.from_config([], adapter=model, environ={}) as aeon:
         result = aeon.run("make tea", directory=tmp_path / "run")
     assert [(one.source, one.severity) for one in result.open_issues] == [
         ("review", "MEDIUM"),
-        ("judge", None),
+        ("judge", "LOW"),
     ]
-    assert "Converged; 2 known faults left (1 MEDIUM)" in headline(result)
+    assert "Converged; 2 known faults left (1 MEDIUM, 1 LOW)" in headline(result)
     purpose, command = find_next_commands(result, tmp_path / "run")[0]
     assert purpose == "To mend the known faults"
     assert command.endswith("convergence.open_severity=MEDIUM")
+
+
+def converge_over(tmp_path: Path, *overrides: str, **answers: Any) -> tuple[RunResult, Points]:
+    """A run of a small task, whose judge finds a fault, and what is offered next."""
+    judged = assessment(issues=[FAULT])
+    model = ScriptedModel(task_profile=profile(2), convergence=judged, **answers)
+    with Aeon.from_config(["mode=auto", *overrides], adapter=model, environ={}) as aeon:
+        result = aeon.run("make tea", directory=tmp_path / "run")
+    return result, find_next_commands(result, tmp_path / "run")
+
+
+def test_a_fault_of_the_judge_alone_is_mended_by_the_first_command(tmp_path: Path) -> None:
+    result, commands = converge_over(tmp_path)
+    assert "Converged; 1 known fault left (1 LOW)" in headline(result)
+    assert commands[0][0] == "To mend the known faults"
+    assert commands[0][1].endswith("convergence.open_severity=LOW")
+
+
+def test_a_lower_severity_is_offered_where_the_one_asked_for_mended_nothing(tmp_path: Path) -> None:
+    _, commands = converge_over(tmp_path, "convergence.open_severity=MEDIUM")
+    assert commands[0][1].endswith("convergence.open_severity=LOW")
+
+
+def test_what_was_mended_once_is_not_offered_again(tmp_path: Path) -> None:
+    changed = refinement(action("REPLACE", "answer", planned("again")))
+    low = "convergence.open_severity=LOW"
+    result, commands = converge_over(tmp_path, low, refinement=changed)
+    assert result.history.overall_statistics.total_passes == 2
+    assert [command for _, command in commands if low in command] == []
 
 
 def test_the_command_mends_them_and_asks_for_nothing_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aeon.domain.report import Severity
+from aeon.domain.report import SEVERITIES, Severity, reaches
 from aeon.domain.result import RunResult
 from aeon.domain.values import show_address
 from aeon.report.diagnosis.finding import Finding, Remedy
@@ -63,9 +63,10 @@ def remember_next_commands(result: RunResult, commands: Points) -> None:
 
 
 def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> Points:
-    """Return the commands to suggest, each with its purpose, at most five: the remedies of the
-    findings in their order, then those of the end alone, without repetition. After a recording, the
-    task for the user's own model; after a sound run without remedies, a higher threshold."""
+    """Return the commands to suggest, each with its purpose, at most five: the one that mends the
+    known faults, the remedies of the findings in their order, then those of the end alone, without
+    repetition. After a recording, the task for the user's own model; after a sound run without
+    remedies, a higher threshold."""
     result = record.result
     if is_replay(result):
         own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
@@ -76,7 +77,7 @@ def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Fi
         return list_ways_to_answer(record.directory)
     remedies = list_remedies(record, patterns, findings)
     found: dict[str, str] = {}
-    for remedy in (*remedies, *_list_ways_of_end(result, remedies)):
+    for remedy in (*_mend_faults(result), *remedies, *_list_ways_of_end(result, remedies)):
         if command := _command(record, remedy):
             found.setdefault(remedy.purpose, command)
     if not found and is_sound(record, findings):
@@ -90,7 +91,8 @@ def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator
     is_cut = "pending" in result.steps_left.values()
     if raised and (is_cut or raised[0].startswith("refinement.")):
         yield Remedy("To continue with higher limits", tuple(raised))
-    yield from _mend_good_end(result)
+    if not result.exit_status and any(one.kind == "review_lost" for one in result.degraded):
+        yield Remedy("To ask again for the lost reviews", ("store.retry_unusable=all",))
     is_silent = result.configuration["interaction"]["kind"] == "none"
     if is_silent and open_questions(result.follow_up_questions):
         yield Remedy("To answer the questions", (*raised, "interaction=ask"))
@@ -99,27 +101,21 @@ def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator
         yield GO_ON
 
 
-def _mend_good_end(result: RunResult) -> Iterator[Remedy]:
-    """Return remedies for the known faults of an accepted answer, and for lost reviews."""
-    if result.exit_status:
+def _mend_faults(result: RunResult) -> Iterator[Remedy]:
+    """Return the remedy for the known faults of a converged answer, unless it has been tried."""
+    severities = [issue.severity for issue in result.open_issues if issue.severity]
+    if not result.converged or not severities:
         return
-    reviewed = any(issue.source == "review" for issue in result.open_issues)
-    is_tried = bool(result.configuration["convergence"].get("open_severity"))
-    if result.converged and reviewed and not is_tried:
-        severity = (f"convergence.open_severity={_find_gravest(result)}",)
-        yield Remedy("To mend the known faults", severity)
-    if any(one.kind == "review_lost" for one in result.degraded):
-        yield Remedy("To ask again for the lost reviews", ("store.retry_unusable=all",))
+    gravest = min(max(severities, key=SEVERITIES.index), "HIGH", key=SEVERITIES.index)
+    tried: Severity | None = result.configuration["convergence"].get("open_severity")
+    if tried is None or not (reaches(gravest, tried) or _is_mended(result)):
+        yield Remedy("To mend the known faults", (f"convergence.open_severity={gravest}",))
 
 
-def _find_gravest(result: RunResult) -> Severity:
-    """Return the severity from which on the known faults of an answer would be mended: at most
-    HIGH, LOW where none has one."""
-    given = {issue.severity for issue in result.open_issues}
-    limits: tuple[Severity, ...] = ("HIGH", "MEDIUM")
-    if "CRITICAL" in given:
-        return "HIGH"
-    return next((severity for severity in limits if severity in given), "LOW")
+def _is_mended(result: RunResult) -> bool:
+    """Check whether passes followed a converged answer: faults are mended once in a run."""
+    assessments = (one.evaluation_results.convergence for one in result.history.passes[:-1])
+    return any(one is not None and one.converged for one in assessments)
 
 
 def _command(record: Record, remedy: Remedy) -> str:
