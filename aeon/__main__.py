@@ -15,6 +15,9 @@ if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
 
 _INTERRUPTED = 130
 
+# Without memory a library in Rust panics, and waits for ever for the memory that a backtrace takes.
+os.environ["RUST_BACKTRACE"] = "0"
+
 try:
     import atexit
     import signal

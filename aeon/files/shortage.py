@@ -56,7 +56,8 @@ def find_shortage(error: BaseException | None) -> Shortage | None:
 def _describe(error: BaseException) -> tuple[str, str] | None:
     if isinstance(error, OSError):
         return _OF_SYSTEM.get(error.errno or 0)
-    if isinstance(error, MemoryError):
+    # The loader of shared libraries gives a text, and no number.
+    if isinstance(error, MemoryError) or _failed_to_map(error):
         return "there is not enough memory", _MEMORY
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "no more threads can be started", _THREADS
@@ -67,6 +68,10 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
     # SQLite does not say why it could not open a file.
     is_short = name.startswith("SQLITE_CANTOPEN") and not _can_open(_FILES_OF_SQLITE)
     return _OF_SYSTEM[errno.EMFILE] if is_short else None
+
+
+def _failed_to_map(error: BaseException) -> bool:
+    return isinstance(error, ImportError) and "failed to map segment" in str(error)
 
 
 def _can_open(count: int) -> bool:

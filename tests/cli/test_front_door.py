@@ -263,3 +263,12 @@ with own_streams(), contextlib.suppress(OSError):
     )
     os.close(writing)
     assert done.returncode == 0
+
+
+def test_no_library_prints_a_backtrace_of_its_own(tmp_path: Path) -> None:
+    code = "import os, aeon.__main__; print(os.environ['RUST_BACKTRACE'])"
+    environ = {**os.environ, "RUST_BACKTRACE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    assert done.stdout == "0\n"

@@ -18,6 +18,7 @@ from tests.support.scripted_model import ScriptedModel
     ("error", "message", "remedy"),
     [
         (MemoryError(), "not enough memory", "ulimit -v"),
+        (ImportError("x.so: failed to map segment"), "not enough memory", "ulimit -v"),
         (RuntimeError("can't start new thread"), "no more threads", "ulimit -u"),
         (OSError(errno.EMFILE, "Too many open files"), "too many files are open", "ulimit -n"),
         (OSError(errno.ENOSPC, "No space left"), "no space is left", "Free space"),
