@@ -80,7 +80,8 @@ def read_trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None
         raise ConfigError(f"{path}: cannot be read: it is gone")
     # A task may mention a file; that does not make it one that the person named.
     words = [word for text in typed if not is_literal(key_of(text)) for word in split_words(text)]
-    places = [Path(word).expanduser().absolute() for word in words]
+    # Unlike Path.expanduser, this leaves what names no user's home, such as a deletion, as it is.
+    places = [Path(os.path.expanduser(word)).absolute() for word in words]  # noqa: PTH111
     below = [place for place in places if not content.folder.is_relative_to(place)]
     open_to = (resource_root(), *below, *([own] if own else []))
     files = {**read_what_is_typed(content, typed), **content.files}

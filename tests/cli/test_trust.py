@@ -514,6 +514,16 @@ def test_a_module_that_the_command_line_names_is_the_persons(
     assert "Tell a price." in ended.out, ended.err
 
 
+def test_a_deletion_on_the_command_line_is_no_folder_of_a_user(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, "ttl.base: 7")
+    trust(aeon, monkeypatch, tmp_path)
+    ended = aeon(*SHOW, "~observability.otel", "+inputs.note='about ~5 words'")
+    assert ended.status == 0, ended.err
+    assert "otel" not in yaml.safe_load(ended.out)["observability"]
+
+
 @pytest.mark.parametrize(("said", "status"), [("y", 0), ("n", 2), ("", 2)])
 def test_a_run_at_a_terminal_shows_the_folder_and_asks(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: int
