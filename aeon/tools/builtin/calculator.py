@@ -31,6 +31,8 @@ MAX_DIGITS = 1_200
 MAX_SERIES = 40
 """Most exponentials, logarithms and powers that are not whole in one expression: each is a series
 of hundreds of long terms."""
+MAX_EXPONENT = Decimal("1e50")
+"""Largest exponent: a power takes a multiplication of long numbers for each of its binary digits."""
 
 _CONTEXT = Context(
     prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow]
@@ -108,6 +110,8 @@ class _Series:
         self._count = 0
 
     def power(self, base: Decimal, exponent: Decimal) -> Decimal:
+        if abs(exponent) > MAX_EXPONENT:
+            raise ValueError(f"an exponent is beyond {MAX_EXPONENT:.0e}, the largest allowed")
         if exponent != exponent.to_integral_value():
             self._add()
         return base**exponent

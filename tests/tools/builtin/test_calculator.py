@@ -123,6 +123,13 @@ def test_what_takes_a_series_is_counted(expression: str) -> None:
     assert evaluate("+".join(["2**2"] * 41)) == 164
 
 
+@pytest.mark.parametrize(("sign", "value"), [("", 2.7183), ("-", 0.3679)])
+def test_a_power_whose_exponent_has_too_many_digits_is_refused(sign: str, value: float) -> None:
+    assert evaluate(f"round((1 + 1 / 10**50) ** ({sign}10**50), 4)") == value
+    with pytest.raises(ValueError, match=r"an exponent is beyond 1e\+50, the largest allowed"):
+        evaluate(f"(1 + 1 / 10**1190) ** ({sign}10**1190)")
+
+
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
