@@ -62,7 +62,7 @@ from aeon.report.bought import find_bought, find_open_issues
 from aeon.report.words import count_noun
 from aeon.store.opening import describe_place, locate_shared_store, store_in
 from aeon.store.session import Session
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import ToolRegistry, name_missing_tool
 from aeon.tools.settings import ToolSettings
 
 _ASKED_BY = (
@@ -341,25 +341,30 @@ def find_degraded(
 def _list_missing_tools(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> Iterator[Degradation]:
-    """Yield the steps whose tool was missing; a replaced step does not count, since the answer does
-    not use it."""
-    lacking = _list_advised_steps(state, "unknown_tool")
-    by_model = _list_advised_steps(state, "fallback_step")
+    """Yield the steps whose tool was missing, also those that a refinement left to the model; a
+    replaced step does not count, since the answer does not use it."""
+    # Refinement may have taken the tool from the step, but the advisory still names it.
+    missing = _list_advised_steps(state, "unknown_tool")
+    fallbacks = _list_advised_steps(state, "fallback_step")
     for step in state.plan.steps if state.plan else ():
-        if step.tool is None or step.replaced_by is not None or step.step_id not in lacking:
+        tool = name_missing_tool(missing.get(step.step_id, ""))
+        if tool is None or step.replaced_by is not None:
             continue
-        if outcome := _describe_outcome(step, by_model=step.step_id in by_model):
-            yield _describe_missing_tool(step, step.tool, outcome, settings, registry)
+        if outcome := _describe_outcome(step, is_fallback=step.step_id in fallbacks):
+            yield _describe_missing_tool(step, tool, outcome, settings, registry)
 
 
-def _list_advised_steps(state: RunState, kind: AdvisoryKind) -> set[str | None]:
-    return {one.step_id for one in state.advisories if one.kind == kind}
+def _list_advised_steps(state: RunState, kind: AdvisoryKind) -> dict[str | None, str]:
+    return {one.step_id: one.message for one in state.advisories if one.kind == kind}
 
 
-def _describe_outcome(step: PlanStep, *, by_model: bool) -> str:
+def _describe_outcome(step: PlanStep, *, is_fallback: bool) -> str:
     """Describe how a step ended whose tool was missing; empty while it is open."""
+    by_model = is_fallback or (step.tool is None and not step.is_for_person)
     if by_model and step.status == "complete":
         return "the model did the step"
+    if by_model and step.blocked:
+        return "the model could not do the step"
     return "the step failed" if step.status == "failed" else ""
 
 

@@ -19,6 +19,7 @@ from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
 from aeon.tools.settings import MOST_TIMEOUT_SECONDS, Approval
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MISSING = re.compile(r"Tool '(.+?)'(?:: | not found in registry)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,12 @@ class ToolRegistry:
         while self._closers:
             with contextlib.suppress(Exception):  # one failure must not keep the others open
                 self._closers.pop()()
+
+
+def name_missing_tool(message: str) -> str | None:
+    """Return the tool that a message of `describe_missing` names; None for another message."""
+    found = _MISSING.search(message)
+    return found[1] if found else None
 
 
 def _check_tool(tool: Tool) -> RegisteredTool:

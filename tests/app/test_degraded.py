@@ -18,7 +18,17 @@ from aeon.domain.result import RunResult
 from aeon.report.ending import headline, tone
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
-from tests.support.scripted_model import ScriptedModel, clear, plan, planned, report
+from tests.support.scripted_model import (
+    ScriptedModel,
+    blocked,
+    clear,
+    issue,
+    modify,
+    plan,
+    planned,
+    refinement,
+    report,
+)
 
 NOT_A_SERVER = f"tools.mcp.servers.clock.command=[{sys.executable},--version]"
 SLOW_TO_FAIL = "tools.mcp.servers.clock.start_timeout_seconds=10"
@@ -47,6 +57,28 @@ def test_a_step_that_the_model_did_instead_of_its_tool_is_named_with_what_regist
     assert found.remedy == "Register it: tools=builtin"
     assert (result.exit_status, tone(result)) == (0, "warn")
     assert "; 1 of 1 step was done by the model instead of its tool" in headline(result)
+
+
+def test_a_step_from_which_refinement_took_the_missing_tool_is_named_too(tmp_path: Path) -> None:
+    model = ScriptedModel(
+        semantic_validation=[report(issue("i1", "add")), report()],
+        refinement=[refinement(modify("add", addresses_issues=["i1"])), refinement()],
+    )
+    result = run(model, workflow(tmp_path, "calculator"))
+    (step,) = result.history.passes[-1].steps
+    (found,) = result.degraded
+    assert (step.tool, found.step, found.overrides) == (None, "add", ("tools=builtin",))
+    assert found.message == "Tool 'calculator' not found in registry: the model did the step"
+    assert (result.exit_status, tone(result)) == (0, "warn")
+
+
+def test_a_step_that_the_model_could_not_do_without_its_tool_is_named_with_what_registers_it() -> (
+    None
+):
+    result = run(ScriptedModel(plan=plan(SUM), step=blocked()), "mode=core")
+    (found,) = result.degraded
+    assert (found.step, found.overrides) == ("add", ("tools=builtin",))
+    assert found.message.endswith("not found in registry: the model could not do the step")
 
 
 def test_a_run_with_all_its_tools_is_not_degraded() -> None:
@@ -116,8 +148,11 @@ def test_a_step_that_another_one_replaced_does_not_count(
         step_id="add", description="d", tool="sums", status="complete", replaced_by=replaced_by
     )
     advisories = [
-        Advisory(kind=kind, message="m", pass_number=1, step_id="add")
-        for kind in ("unknown_tool", "fallback_step")
+        Advisory(kind=kind, message=message, pass_number=1, step_id="add")
+        for kind, message in (
+            ("unknown_tool", "Step add: Tool 'sums' not found in registry"),
+            ("fallback_step", "m"),
+        )
     ]
     state = RunState(plan=Plan(goal="g", steps=(lost,)), advisories=tuple(advisories))
     assert len(find_degraded(state, ToolSettings(), ToolRegistry())) == count

@@ -53,7 +53,7 @@ DETECTORS: tuple[Detector, ...] = (
     Detector("failure", work.find_failure, _BROKEN),
     Detector("open question", work.find_open_questions),
     Detector("blank input", work.find_blank_inputs),
-    Detector("blocked step", work.find_blocked_steps, _GIVEN),
+    Detector("blocked step", work.find_blocked_steps, _GIVEN | {"missing tool"}),
     Detector("failed step", work.find_failed_steps, _GIVEN | _BROKEN),
     Detector("missing tool", work.find_missing_tools),
     Detector("server down", work.find_servers_down, frozenset({"missing tool"})),

@@ -157,7 +157,7 @@ def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         title=_describe_missing_tools(evidence, steps),
         rank=evidence.rank_of("doubt"),
-        weight=87,
+        weight=_weigh_missing_tools(evidence, steps),
         evidence=shorten(" ".join(messages), WORDS),
         advice=" ".join(_each_once(one.remedy for one in missing)),
         anchor="advisories",
@@ -165,8 +165,16 @@ def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def _weigh_missing_tools(evidence: Evidence, steps: Sequence[str]) -> float:
+    """Return the weight of missing tools: above that of a BLOCKED step that lacks one of them."""
+    return 91 if any(evidence.last_steps[name].blocked for name in steps) else 87
+
+
 def _describe_missing_tools(evidence: Evidence, steps: Sequence[str]) -> str:
-    tools = _each_once(evidence.last_steps[name].tool or "" for name in steps)
+    named = (evidence.last_steps[name].tool for name in steps)
+    tools = _each_once(tool for tool in named if tool)
+    if not tools:  # refinement took them from their steps
+        return f"{join_names(steps)} had to do without {'its tool' if len(steps) == 1 else 'tools'}"
     verb = "is" if len(tools) == 1 else "are"
     return f"{join_names(tools)} {verb} not among the tools: {join_names(steps)} had to do without"
 

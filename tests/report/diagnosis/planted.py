@@ -224,6 +224,14 @@ RUNS: dict[str, Planted] = {
             {"id": "write", "description": "Write", "depends_on": ["facts"]},
         ],
     ),
+    "a missing tool without which a step is BLOCKED": Planted(
+        {"step": [{"when": {"step_id": "facts"}, "answer": BLOCKED}], "convergence": judged(0.5)},
+        "`search_web` is not among the tools: `facts` had to do without",
+        plan=[
+            {"id": "facts", "description": "Find", "tool": "search_web", "arguments": {}},
+            {"id": "write", "description": "Write", "depends_on": ["facts"]},
+        ],
+    ),
     "a criterion": Planted(
         {"convergence": judged(criteria=CRITERION), "refinement": MORE_WORK},
         "The criterion `cited` was not met in passes 1 and 2",

@@ -174,6 +174,11 @@ CASES: dict[str, list[Case]] = {
             lambda: a_run(a_pass(1, REACHED, steps=(TOOL,)), degraded=(without("tool_missing"),)),
             ["`search_web` is not among the tools: `facts` had to do without"],
         ),
+        (
+            "one that refinement took from its step",
+            lambda: a_run(a_pass(1, REACHED), degraded=(without("tool_missing"),)),
+            ["`facts` had to do without its tool"],
+        ),
         ("another thing is missing", lambda: a_run(degraded=(without("server_down"),)), []),
         ("none", lambda: a_run(a_pass(1, REACHED, steps=(TOOL,))), []),
     ],

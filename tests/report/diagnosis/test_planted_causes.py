@@ -40,6 +40,9 @@ COMMANDS = {
     "a threshold out of reach": [],
     "a provider that is down": ["provider.retry.attempts=1", "resume"],
     "a missing tool": ["tools.functions.search_web=MODULE:FUNCTION"],
+    "a missing tool without which a step is BLOCKED": [
+        "tools.functions.search_web=MODULE:FUNCTION"
+    ],
     "a criterion": [
         "task=write a guide. Every claim names its source.",
         "convergence.criteria.cited=WORDS",
