@@ -24,6 +24,7 @@ from aeon.schema.visits import (
     Visits,
     count_visits,
     limit_visits,
+    refuse_many_schemas,
 )
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def compile_schema(schema: object, name: str) -> SchemaValidator:
     if not isinstance(schema, Mapping):
         raise SchemaFileError(f"{name}: a schema is a JSON object, not {type(schema).__name__}")
     try:
+        refuse_many_schemas(schema)
         return validator_of(schema)
     except jsonschema_rs.ValidationError as error:
         place = pointer(error.instance_path) or _find_loose_reference(dict(schema))

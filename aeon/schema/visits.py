@@ -17,6 +17,8 @@ MOST_VISITS = 10_000
 VISITS_A_VALUE = 20
 MOST_IN_ALL = 200_000
 """Most schemas visited in one check, however many values there are."""
+MOST_SCHEMAS = 10_000
+"""Most schemas in a document, itself included."""
 # The engine finishes this many at once; smaller checks are not counted.
 _QUICK = 10_000_000
 _CHARACTERS_A_VISIT = 1_000
@@ -108,6 +110,20 @@ class Visits:
         if found is None:
             raise ValueError(f"the reference {reference!r} cannot be followed; use #/$defs/NAME")
         return found
+
+
+def refuse_many_schemas(schema: JsonMapping) -> None:
+    """Raise ValueError for a document of more than MOST_SCHEMAS: only to compile them takes
+    seconds."""
+    waiting: list[Any] = [schema]
+    count = 0
+    while waiting:
+        part = waiting.pop()
+        count += 1
+        if count > MOST_SCHEMAS:
+            raise ValueError(f"it has more than {MOST_SCHEMAS:,} schemas")
+        if isinstance(part, Mapping):
+            waiting += (inner for _, inner in list_inner_schemas(part))
 
 
 class VisitBudget:

@@ -46,6 +46,15 @@ def test_a_tool_with_such_a_schema_is_refused_with_its_place(wrap: Wrap) -> None
         ToolRegistry([tool])
 
 
+@pytest.mark.parametrize("part", [True, {}, {"items": {"type": "string"}}])
+def test_a_schema_of_very_many_schemas_is_refused(part: Any) -> None:
+    compile_schema({"properties": {f"p{n}": part for n in range(4_900)}}, "s")
+    with pytest.raises(SchemaFileError, match="s: it has more than 10,000 schemas"):
+        compile_schema({"properties": {f"p{n}": part for n in range(10_000)}}, "s")
+    with pytest.raises(SchemaFileError, match="s: it has more than 10,000 schemas"):
+        compile_schema({"$defs": {"d": {"anyOf": [part] * 10_000}}}, "s")
+
+
 @pytest.mark.parametrize(
     "schema",
     [
