@@ -170,8 +170,12 @@ def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) 
 
 
 def has_plateau(passes: Sequence[ExecutionPass], settings: ConvergenceSettings) -> bool:
-    """Whether `convergence.patience` consecutive passes have gained nothing."""
+    """Whether `convergence.patience` consecutive passes have gained nothing, and the answer need
+    not wait for pending steps."""
     if settings.patience is None:
+        return False
+    steps = passes[-1].steps
+    if settings.when == "plan_done" and any(step.status == "pending" for step in steps):
         return False
     return count_passes_without_gain(passes, settings.min_gain) >= settings.patience
 

@@ -173,22 +173,15 @@ class Loop:
             return "ttl_expired"
         if is_last:
             return "max_passes"
-        return "plateau" if self._has_plateau(this) else None
-
-    def _has_plateau(self, this: OpenPass) -> bool:
-        state = self._run.state
-        if self._needs_whole_answer and find_pending_steps(self._run.plan):
-            return False
-        return has_plateau((*state.passes, this.close(state)), self._options.convergence)
+        passes = (*run.state.passes, this.close(run.state))
+        return "plateau" if has_plateau(passes, convergence) else None
 
     def _has_answer(self) -> bool:
-        return not self._needs_whole_answer or is_answer_complete(self._run.plan)
-
-    @property
-    def _needs_whole_answer(self) -> bool:
         # An answer with a schema, or one that must be complete, needs its final step; otherwise
-        # convergence, or a plateau, ends the run even with pending steps.
-        return self._options.requires_final_step or self._options.convergence.when == "plan_done"
+        # convergence ends the run even with pending steps.
+        if not self._options.requires_final_step and self._options.convergence.when == "any":
+            return True
+        return is_answer_complete(self._run.plan)
 
     def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
         plan = self._run.state.plan
