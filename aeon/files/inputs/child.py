@@ -1,8 +1,9 @@
-"""Extracts the text of a document in a separate process: the document on standard input, JSON on
-standard output. It is run by its path and imports nothing of Aeon."""
+"""Extracts the text of a document, or shrinks an image, in a separate process: the file on standard
+input, JSON on standard output. It is run by its path and imports nothing of Aeon."""
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import logging
@@ -92,6 +93,18 @@ def read_html(content: bytes, most: int) -> dict[str, str]:
     return shorten(HtmlConverter().convert(io.BytesIO(content), about).markdown, most)
 
 
+def shrink_image(content: bytes, most: int) -> dict[str, str]:
+    """Shrink an image to at most `most` pixels a side, as WebP in base64."""
+    from PIL import Image, ImageOps
+
+    with Image.open(io.BytesIO(content), formats=("JPEG", "PNG", "WEBP")) as image:
+        image.thumbnail((most, most))
+        upright = ImageOps.exif_transpose(image)
+    file = io.BytesIO()
+    upright.save(file, "WEBP")
+    return {"image": base64.b64encode(file.getvalue()).decode()}
+
+
 def shorten(text: str, most: int) -> dict[str, str]:
     """Return at most `most` characters of a text, and a note of how many are left out."""
     left_out = len(text) - most
@@ -99,8 +112,8 @@ def shorten(text: str, most: int) -> dict[str, str]:
 
 
 def main() -> None:
-    """Extract a document; the arguments are `KIND CHARACTERS UNPACKED_BYTES MEMORY_BYTES SECONDS`,
-    of which the last four are maxima."""
+    """Read a file; the arguments are `KIND MOST UNPACKED_BYTES MEMORY_BYTES SECONDS`, of which the
+    last four are maxima: `MOST` of characters, or of pixels a side."""
     kind = sys.argv[1]
     most, most_unpacked, memory_bytes, seconds = map(int, sys.argv[2:])
     limit_resources(memory_bytes, seconds)
@@ -111,6 +124,7 @@ def main() -> None:
         "pdf": lambda: read_pdf(content, most),
         "docx": lambda: read_docx(content, most, most_unpacked),
         "html": lambda: read_html(content, most),
+        "image": lambda: shrink_image(content, most),
     }
     try:
         found = readers[kind]()

@@ -1,5 +1,5 @@
-"""Extracts the text of a document, which may come from a stranger, in a separate process with
-limits on memory and time."""
+"""Extracts the text of a document, or shrinks an image, in a separate process with limits on memory
+and time: the file may come from a stranger."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from aeon.files.inputs.kinds import MOST_UNPACKED_BYTES, PDF, FileKind, UnusableFile
+from aeon.files.inputs.kinds import MOST_UNPACKED_BYTES, PDF, PNG, FileKind, UnusableFile
 
 _CHILD = Path(__file__).with_name("child.py")
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -42,6 +43,7 @@ class ExtractionLimits:
 
 
 _LIMITS = ExtractionLimits()
+_IMAGE_LIMITS = ExtractionLimits(seconds=10, longest_seconds=15)
 
 
 def extract_text(
@@ -70,6 +72,17 @@ def check_unlocked(pdf: bytes, limits: ExtractionLimits = _LIMITS) -> None:
     """Open an encrypted PDF and read its first page. Raises UnusableFile if that needs a password
     or fails, and if its reader is not installed."""
     _extract(PDF, pdf, 0, limits)
+
+
+def shrink_image(content: bytes, most: int) -> str:
+    """Shrink an image to at most `most` pixels a side, as WebP in base64; empty if Pillow is not
+    installed or cannot read it."""
+    if find_spec("PIL") is None:
+        return ""
+    with suppress(UnusableFile, OSError):
+        done = _run_child(PNG, content, most, _IMAGE_LIMITS)  # the same for each kind of image
+        return _read_answer(done, _IMAGE_LIMITS).get("image", "")
+    return ""
 
 
 def _extract(kind: FileKind, content: bytes, most: int, limits: ExtractionLimits) -> dict[str, str]:

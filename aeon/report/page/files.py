@@ -1,4 +1,4 @@
-"""The input files of a run on its page: small images, and links to all others."""
+"""The input files of a run on its page: small or shrunk images, and links to all files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from urllib.parse import quote
 import pydantic
 
 from aeon.config.origin import RecordedFile
+from aeon.files.inputs.extraction import shrink_image
 from aeon.files.inputs.stored import FOLDER, name_stored
 from aeon.files.text import read_regular_file
 from aeon.report.record import Record
 
 MOST_SHOWN_BYTES = 64 * 1024
-"""An image of more bytes is a link: with a few of them a page would take long to open."""
+"""An image of more bytes is shrunk: with a few of them a page would take long to open."""
+_MOST_SHRUNK_BYTES = 20 * 10**6
+_MOST_PIXELS = 320
 
 
 class ShownFile(NamedTuple):
     """A file on the page. `address` leads from the page to the file, empty where the file is gone;
-    `image` is a small image itself, as a data URI."""
+    `image` is a small image itself, or a shrunk one, as a data URI."""
 
     media_type: str
     size: int
@@ -53,11 +56,14 @@ def _show_file(file: RecordedFile, path: Path, folder: Path) -> ShownFile:
 
 
 def _read_image(file: RecordedFile, path: Path) -> str:
-    if file.form != "image" or file.size > MOST_SHOWN_BYTES:
+    if file.form != "image" or file.size > _MOST_SHRUNK_BYTES:
         return ""
     content = b""
     with suppress(OSError):
         content = read_regular_file(path, file.size)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         return ""
-    return f"data:{file.media_type};base64,{base64.b64encode(content).decode()}"
+    if file.size <= MOST_SHOWN_BYTES:
+        return f"data:{file.media_type};base64,{base64.b64encode(content).decode()}"
+    shrunk = shrink_image(content, _MOST_PIXELS)
+    return f"data:image/webp;base64,{shrunk}" if shrunk else ""
