@@ -166,8 +166,20 @@ def _list_questions(status: JobStatus) -> list[str]:
     return [*asked, f"To answer: /runs/{status.record.id}/questions"]
 
 
-def describe_run(status: JobStatus) -> JsonObject:
-    """Describe a run in addition to its answer."""
+def describe_metadata(status: JobStatus) -> dict[str, str]:
+    """Describe a run in addition to its answer, and repeat what its client gave: all in texts, as
+    OpenAI's interface requires. What is no text is written as JSON."""
+    given = status.record.note.get("metadata")
+    own = _describe_run(status)
+    if status.state == "waiting":
+        own["questions"] = f"/runs/{status.record.id}/questions"
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in {**(given if isinstance(given, dict) else {}), **own}.items()
+    }
+
+
+def _describe_run(status: JobStatus) -> JsonObject:
     result = status.result
     total = (result.get("usage") or {}).get("total") or {}
     scores = result.get("scores") or {}

@@ -13,7 +13,7 @@ from aeon.service.http.attended import (
     Attended,
     AttendedStream,
     Comment,
-    describe_run,
+    describe_metadata,
     encode_event,
     follow_text,
     read_answer,
@@ -44,7 +44,7 @@ async def create_completion(request: Request) -> Response:
         **_describe_head(status.record, "chat.completion"),
         "choices": [choice],
         "usage": _describe_usage(status),
-        "metadata": _describe_metadata(status),
+        "metadata": describe_metadata(status),
     }
     return JSONResponse(completion)
 
@@ -62,7 +62,7 @@ async def _stream(attended: Attended, *, with_usage: bool) -> AsyncIterator[str]
             elif isinstance(each, str):
                 yield _encode_chunk(head, {"content": each})
             else:
-                metadata = _describe_metadata(each)
+                metadata = describe_metadata(each)
                 yield _encode_chunk(head, {}, "stop", metadata=metadata)
                 if with_usage:
                     usage = {**head, "choices": [], "usage": _describe_usage(each)}
@@ -102,11 +102,6 @@ def _describe_usage(status: JobStatus) -> dict[str, int]:
         "completion_tokens": written,
         "total_tokens": read + written,
     }
-
-
-def _describe_metadata(status: JobStatus) -> JsonObject:
-    given = status.record.note.get("metadata")
-    return {**(given if isinstance(given, dict) else {}), **describe_run(status)}
 
 
 async def list_models(request: Request) -> Response:

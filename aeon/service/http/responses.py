@@ -3,7 +3,6 @@ elsewhere."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
@@ -18,7 +17,7 @@ from aeon.service.http.attended import (
     Attended,
     AttendedStream,
     Comment,
-    describe_run,
+    describe_metadata,
     encode_event,
     follow_text,
     read_answer,
@@ -85,11 +84,11 @@ async def _stream(attended: Attended) -> AsyncIterator[str]:
     def encode(kind: str, **values: Any) -> str:
         return encode_event({"type": kind, "sequence_number": next(numbers), **values}, kind)
 
-    begun = describe_response(await attended.find())
+    status = await attended.find()
     item_id = f"msg_{attended.job_id}"
     place = {"item_id": item_id, "output_index": 0, "content_index": 0}
-    yield encode("response.created", response=begun)
-    item = _describe_message(item_id, None)
+    yield encode("response.created", response=describe_response(status))
+    item = _describe_message(item_id, "in_progress", "")
     yield encode("response.output_item.added", output_index=0, item=item)
     yield encode("response.content_part.added", **place, part=_describe_text(""))
     text = ""
@@ -100,6 +99,8 @@ async def _stream(attended: Attended) -> AsyncIterator[str]:
             elif isinstance(each, str):
                 text += each
                 yield encode("response.output_text.delta", **place, delta=each, logprobs=[])
+            else:
+                status = each
     except ApiError as error:
         status = await attended.find()
         failed = describe_response(status)
@@ -109,17 +110,23 @@ async def _stream(attended: Attended) -> AsyncIterator[str]:
         return
     yield encode("response.output_text.done", **place, text=text, logprobs=[])
     yield encode("response.content_part.done", **place, part=_describe_text(text))
-    item = _describe_message(item_id, text)
+    ended = "completed" if status.state == "done" else "incomplete"
+    item = _describe_message(item_id, ended, text)
     yield encode("response.output_item.done", output_index=0, item=item)
-    yield encode("response.completed", response=describe_response(await attended.find()))
+    response = describe_response(status)
+    if ended == "incomplete":
+        # None of the interface's reasons is that a person has to answer first.
+        details = {"reason": None}
+        response |= {"status": ended, "incomplete_details": details, "output": [item]}
+    yield encode(f"response.{ended}", response=response)
 
 
 def describe_response(status: JobStatus) -> JsonObject:
     """Return a job as a response of OpenAI's interface."""
     record = status.record
     is_done = status.state == "done"
-    text = read_answer(status) if is_done else None
-    output = [_describe_message(f"msg_{record.id}", text)] if is_done else []
+    text = read_answer(status) if is_done else ""
+    output = [_describe_message(f"msg_{record.id}", "completed", text)] if is_done else []
     failure = _describe_error(read_failure(status)[0]) if status.state == "failed" else None
     return {
         "id": f"{_PREFIX}{record.id}",
@@ -132,7 +139,7 @@ def describe_response(status: JobStatus) -> JsonObject:
         "error": failure,
         "incomplete_details": None,
         "instructions": None,
-        "metadata": _describe_metadata(status),
+        "metadata": describe_metadata(status),
         "parallel_tool_calls": True,
         "temperature": None,
         "tool_choice": "auto",
@@ -150,28 +157,15 @@ def _describe_text(text: str) -> JsonObject:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _describe_message(item_id: str, text: str | None) -> JsonObject:
-    """Return the answer's message; without a `text` it has only begun."""
+def _describe_message(item_id: str, status: str, text: str) -> JsonObject:
+    """Return the answer's message; one `in_progress` has no text yet."""
     return {
         "id": item_id,
         "type": "message",
         "role": "assistant",
-        "status": "in_progress" if text is None else "completed",
-        "content": [] if text is None else [_describe_text(text)],
+        "status": status,
+        "content": [] if status == "in_progress" else [_describe_text(text)],
     }
-
-
-def _describe_metadata(status: JobStatus) -> dict[str, str]:
-    """Describe the run in texts, as this interface requires."""
-    given = status.record.note.get("metadata")
-    own = {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in describe_run(status).items()
-    }
-    if status.state == "waiting":
-        own["questions"] = f"/runs/{status.record.id}/questions"
-    texts = given if isinstance(given, dict) else {}
-    return {**{name: str(text) for name, text in texts.items()}, **own}
 
 
 def _describe_usage(status: JobStatus) -> JsonObject:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from openai.types.chat import ChatCompletion
 
 from tests.service.gates import GatedModel, wait_for, wait_until
 from tests.service.http.conftest import Served, Start
@@ -60,8 +61,9 @@ def test_a_task_is_answered_with_its_figures(start: Start):
     assert completion.usage.total_tokens > 0
     assert metadata["for"] == "me"
     assert metadata["termination_reason"] == "converged"
-    assert metadata["scores"]["completeness_score"] == 0.97
-    assert metadata["cost"] == 0
+    assert json.loads(metadata["scores"])["completeness_score"] == 0.97
+    assert json.loads(metadata["cost"]) == 0
+    assert ChatCompletion.model_validate(completion.model_dump(exclude_unset=True))
     assert completion.id == f"chatcmpl-{metadata['run_id']}"
 
 
@@ -71,7 +73,7 @@ def test_a_run_that_did_not_converge_is_an_answer_that_says_so(start: Start):
     metadata = completion.metadata
     assert completion.choices[0].finish_reason == "stop"
     assert metadata["termination_reason"] == "ttl_expired"
-    assert metadata["converged"] is False
+    assert metadata["converged"] == "false"
 
 
 def test_a_run_that_failed_is_a_502_that_no_client_asks_for_again(start: Start):
@@ -121,6 +123,7 @@ def test_the_answer_comes_as_the_model_writes_it_where_it_is_final(start: Start,
     assert pieces
     assert last.choices[0].finish_reason == "stop"
     assert last.metadata["termination_reason"] == "completed"
+    assert last.metadata["converged"] == "false"
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import openai
 import pytest
+from openai.types.responses import ResponseIncompleteEvent
 
 from tests.service.gates import GatedModel, wait_for
 from tests.service.http.conftest import Start
@@ -90,6 +92,26 @@ def test_a_stream_of_a_run_that_fails_ends_so(start: Start):
     client = start("provider=simulated", "provider.seed=8").connect()
     events = list(client.responses.create(model="aeon", input="abc", stream=True))
     assert events[-1].type == "response.failed"
+
+
+def test_a_stream_of_a_run_that_waits_ends_incomplete(start: Start, tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("goal: g\nsteps: [{id: m, description: Measure the room, agent: person}]\n")
+    served = start(*SIMULATED, "mode=core", f"plan_file={plan}", "interaction=defer")
+    client = served.connect()
+    events = list(client.responses.create(model="aeon", input="abc", stream=True))
+    last = events[-1]
+    assert last.type == "response.incomplete"
+    assert ResponseIncompleteEvent.model_validate(last.model_dump(exclude_unset=True))
+    assert last.response.status == "incomplete"
+    assert last.response.incomplete_details
+    assert "Measure the room" in last.response.output_text
+    assert last.response.metadata["questions"].endswith("/questions")
+    (item,) = last.response.output
+    assert item.status == "incomplete"
+    (done,) = (event for event in events if event.type == "response.output_item.done")
+    assert done.item == item
+    assert client.responses.retrieve(last.response.id).status == "in_progress"
 
 
 def test_a_run_in_the_background_goes_on_without_its_stream(start: Start, model: GatedModel):
