@@ -69,8 +69,10 @@ def _table(shown: Sequence[Listed], found: Sequence[Listed], folder: Path) -> It
         return
     yield "run  started"
     yield _row("ended by", "scores", "cost", "size") + "task"
+    # Of several runs that resume one, the newest is the one to look at.
+    resumed_in = {path: run.directory for run in reversed(found) for path in run.stands_on}
     for run in shown:
-        yield from _describe(run)
+        yield from _describe(run, resumed_in.get(run.directory))
 
 
 def _tell_rest(selected: Sequence[Listed], found: Sequence[Listed], limit: int) -> None:
@@ -88,7 +90,7 @@ def _row(end: str, scores: str, cost: str, size: str) -> str:
     return f"  {end:<13}  {scores:<14}  {cost:<11}  {size:>7}  "
 
 
-def _describe(run: Listed) -> Iterator[str]:
+def _describe(run: Listed, resumed_in: Path | None = None) -> Iterator[str]:
     scores = " ".join(f"{round_down(score):.2f}" for score in run.scores.values())
     cost = "unknown" if run.cost is None else f"{run.cost:.4f}"
     facts = _row(
@@ -97,7 +99,9 @@ def _describe(run: Listed) -> Iterator[str]:
     started = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
     yield f"{one_line(str(relative_to_here(run.directory)))}  {started}"
     yield from _add_task(facts, one_line(run.task), terminal_width())
-    if run.is_resumable and run.waits_for:
+    if run.is_resumable and resumed_in:
+        yield f"  Resumed in {one_line(str(relative_to_here(resumed_in)))}"
+    elif run.is_resumable and run.waits_for:
         waits = f"Waits for {count_noun(run.waits_for, 'answer')}"
         yield f"  {waits}: {answer_command(run.directory)}"
     elif run.is_resumable:

@@ -180,6 +180,18 @@ def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(
     )
 
 
+@pytest.mark.slow
+def test_a_run_that_was_resumed_names_the_run_to_look_at(aeon: RunAeon, two_runs: Path) -> None:
+    cut_off(two_runs / "old")
+    for name in ("earlier", "later"):
+        aeon("resume=all/old", "progress=none", f"hydra.run.dir=all/{name}")
+    shown = aeon("runs").out
+    assert "  Resumed in all/later\n" in shown
+    assert "To resume" not in shown
+    cut_off(two_runs / "later")
+    assert "To resume: python -m aeon resume=all/later" in aeon("runs").out
+
+
 def test_a_result_of_another_version_is_unreadable(aeon: RunAeon, two_runs: Path) -> None:
     path = two_runs / "new" / "result.json"
     path.write_text(path.read_text().replace("aeon.domain.result/1", "aeon.domain.result/9"))
