@@ -216,8 +216,9 @@ class ExecutionPass(Value):
 
 
 class BestPass(Value):
-    """The best pass by required checks passed, weight of passed checks, comparisons won, fewest
-    failed codes, scores, and latest. A score is None if it was not given."""
+    """The best pass by complete answer, required checks passed, weight of passed checks,
+    comparisons won, fewest failed codes, scores, and latest. A score is None if it was not
+    given."""
 
     pass_number: int
     completeness_score: float | None = None

@@ -65,10 +65,10 @@ def final_checks(
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
-    """Return the best of the passes judged by checks or a model: most required checks passed,
-    greatest weight of passed checks, most comparisons won, fewest failed codes, highest lowest
-    score, latest. None if none was judged, and in core and single mode, where only the run has an
-    answer."""
+    """Return the best of the passes judged by checks or a model: complete answer, most required
+    checks passed, greatest weight of passed checks, most comparisons won, fewest failed codes,
+    highest lowest score, latest. None if none was judged, and in core and single mode, where only
+    the run has an answer."""
     # A pass that was set back has an earlier pass's answer.
     candidates = [
         one
@@ -121,6 +121,7 @@ class JudgedPass:
         codes = assessment.reason_codes if assessment and not assessment.converged else ()
         scores = self.scores or [0.0]
         return (
+            self.passed.answer_complete,
             -sum(check.blocks for check in self.checks),
             weight_passed(self.checks),
             self.wins,
@@ -277,14 +278,15 @@ def build_outcome(
     converged_pass: int | None = None,
 ) -> history.Outcome:
     """Build the complete outcome of a run (FR-071 to FR-076, FR-095). The answer is the latest one;
-    the best pass's if `takes_best` or after a plateau; or that of `converged_pass`."""
+    the best pass's if `takes_best` or after a plateau; or that of `converged_pass`, which is the
+    last one if the run converged while steps were pending."""
     state = _with_whole_last_pass(state)
-    best = best_pass(state.passes)
-    chosen = best if takes_best or reason == "plateau" else None
-    if converged_pass is not None:
-        chosen = best_pass(state.passes[converged_pass : converged_pass + 1])
-    answer = chosen.answer if chosen else final_answer(state)
+    takes_best = takes_best or reason == "plateau"
     converged = reason == "converged"
+    if converged and converged_pass is None and not state.passes[-1].answer_complete:
+        converged_pass = state.passes[-1].pass_number
+    chosen = _choose_pass(state.passes, takes_best=takes_best, converged_pass=converged_pass)
+    answer = chosen.answer if chosen else final_answer(state)
     whole_history = history.ExecutionHistory(
         execution_id=execution_id,
         task_input=task,
@@ -306,10 +308,18 @@ def build_outcome(
         termination_reason=reason,
         history=whole_history,
         state=state,
-        best_pass=best,
+        best_pass=best_pass(state.passes),
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
         error=_describe_error(error) if error else None,
     )
+
+
+def _choose_pass(
+    passes: Sequence[ExecutionPass], *, takes_best: bool, converged_pass: int | None
+) -> history.BestPass | None:
+    if converged_pass is not None:
+        return best_pass(passes[converged_pass : converged_pass + 1])
+    return best_pass(passes) if takes_best else None
 
 
 def _describe_error(error: AeonError) -> history.RunError:

@@ -286,18 +286,24 @@ def judged(
     *checks: CheckOutcome,
     compared: ComparedWithEarlier | None = None,
     codes: tuple[str, ...] = ("incomplete",),
+    whole: bool = True,
 ) -> ExecutionPass:
     results = EvaluationResults(
         convergence=assessment(score, 1.0, 1.0, codes=codes),
         checks=checks,
         comparison=AnswerComparison(outcome=compared) if compared else None,
     )
-    return a_pass(number, evaluation_results=results, answer=f"answer {number}")
+    return a_pass(
+        number, evaluation_results=results, answer=f"answer {number}", answer_complete=whole
+    )
 
 
 @pytest.mark.parametrize(
     ("passes", "best"),
     [
+        ([judged(1, 0.9, found("r", True), whole=False), judged(2, 0.2, found("r", False))], 2),
+        ([judged(1, 0.2), judged(2, 0.9, compared="better", whole=False)], 1),
+        ([judged(1, 0.9, whole=False), judged(2, 0.2, whole=False)], 1),
         ([judged(1, 0.9, found("r", False)), judged(2, 0.2, found("r", True))], 2),
         (
             [
@@ -313,7 +319,7 @@ def judged(
         ([judged(1, 0.5), judged(2, 0.5)], 2),
     ],
 )
-def test_checks_decide_before_comparisons_and_these_before_codes_and_scores(
+def test_a_whole_answer_decides_then_checks_comparisons_codes_and_scores(
     passes: list[ExecutionPass], best: int
 ) -> None:
     chosen = outcome.best_pass(passes)
@@ -366,3 +372,10 @@ def test_the_answer_is_the_latest_or_the_best(
     state = RunState(passes=(a_pass(0), judged(1, 0.9), judged(2, 0.2)))
     ended = outcome.build_outcome("id", "t", {}, state, reason, None, 1.0, takes_best=takes_best)
     assert ended.answer == answer
+
+
+def test_a_run_that_converged_while_steps_were_pending_gives_the_answer_that_converged() -> None:
+    ended_by_a_part = judged(2, 1.0, codes=("complete",), whole=False)
+    state = RunState(passes=(a_pass(0), judged(1, 0.9), ended_by_a_part))
+    ended = outcome.build_outcome("id", "t", {}, state, "converged", None, 1.0, takes_best=True)
+    assert (ended.answer, ended.answer_pass) == ("answer 2", 2)
