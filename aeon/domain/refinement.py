@@ -110,10 +110,12 @@ class Refinement(Value):
 
 
 class RefusedAction(Value):
-    """An action that was not applied, and a reason that a person can act on."""
+    """An action that was not applied, and a reason that a person can act on. `for_budget`: the TTL
+    left no room for a call that it needs."""
 
     action: RefinementAction
     reason: str
+    for_budget: bool = False
 
 
 class StepChange(Value):

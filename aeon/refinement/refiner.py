@@ -61,6 +61,10 @@ class TooDeep(PlanError):
     """A subplan would nest deeper than allowed (FR-083)."""
 
 
+class BudgetShort(PlanError):
+    """The budget leaves no room for a call that a change needs."""
+
+
 @dataclass
 class _Screened:
     refused: list[RefusedAction]
@@ -224,7 +228,7 @@ class Refiner:
             except UNUSABLE as error:
                 go_on_without(error)
                 screened.errors += [] if isinstance(error, PlanError) else [error]
-                screened.refused.append(RefusedAction(action=action, reason=error.message))
+                screened.refused.append(_refuse(action, error.message, error))
                 screened.too_deep += [action.fragment] if isinstance(error, TooDeep) else []
         return screened
 
@@ -235,7 +239,7 @@ class Refiner:
                 f"level {level} is deeper than refinement.max_nesting_depth, or the planner, allows"
             )
         if not budget.affordable():
-            raise PlanError(f"the budget does not allow a subplan of step {step.step_id}")
+            raise BudgetShort(f"the budget does not allow a subplan of step {step.step_id}")
         try:
             subplan: Subplan = budget.call(
                 "subplan", lambda: CREATE_SUBPLAN.call(self._planner, step, plan, level)
@@ -270,7 +274,7 @@ class Refiner:
         outputs = _select_outputs(plan, draft)
         try:
             if not budget.affordable():
-                raise PlanError("the budget does not allow it")
+                raise BudgetShort("the budget does not allow it")
             report: SemanticValidationReport = budget.call(
                 "semantic_validation",
                 lambda: VALIDATE.call(
@@ -287,9 +291,7 @@ class Refiner:
             go_on_without(error)
             errors += [] if isinstance(error, PlanError) else [error]
             reason = f"the change could not be validated: {error.message}"
-            return None, tuple(
-                RefusedAction(action=action, reason=reason) for action in draft.accepted
-            )
+            return None, tuple(_refuse(action, reason, error) for action in draft.accepted)
         return report, _reject_actions(report, plan, draft, self._settings.reject_severity)
 
     def _needs_review(self, draft: DeltaResult) -> bool:
@@ -303,6 +305,11 @@ class Refiner:
         known = {question.question for question in plan.questions}
         new = tuple(question for question in questions if question.question not in known)
         return tuple(_ask_each(self._ask, new)) if self._ask else new
+
+
+def _refuse(action: RefinementAction, reason: str, error: AeonError) -> RefusedAction:
+    for_budget = isinstance(error, BudgetShort)
+    return RefusedAction(action=action, reason=reason, for_budget=for_budget)
 
 
 def _ask_each(ask: Ask, questions: Sequence[FollowUpQuestion]) -> list[FollowUpQuestion]:

@@ -180,6 +180,7 @@ def test_an_unaffordable_fragment_validation_refuses_the_changes():
     outcome = run(model, ttl=6)
     (refused,) = outcome.state.refused
     assert refused.reason == "the change could not be validated: the budget does not allow it"
+    assert refused.for_budget
     assert statuses(outcome) == {"a": "invalid"}
     assert_expired_after_pass_1(outcome)
 

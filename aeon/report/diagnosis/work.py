@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aeon.domain import errors
 from aeon.domain.history import RunError
-from aeon.domain.refinement import RefinementRecord, RefusedAction
+from aeon.domain.refinement import RefusedAction
 from aeon.domain.report import SEVERITIES, ValidationIssue
 from aeon.report.diagnosis.finding import (
     WORDS,
@@ -410,14 +410,14 @@ def _undone(evidence: Evidence, what: str, passes: tuple[int, int, int]) -> Find
 
 
 def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
-    """Find changes of the plan that were refused; the cause where the last refinement had no
-    other."""
+    """Find changes of the plan that were refused; the cause where the last refinement had no other,
+    and not the budget refused them."""
     refused = evidence.result.refused_actions
     if not refused:
         return
-    refined = [(one.pass_number, one.refinement) for one in evidence.passes if one.refinement]
+    refined = ((one.pass_number, one.refinement) for one in evidence.passes if one.refinement)
     anchors = (f"pass-{number}" for number, refinement in refined if refinement.refused)
-    is_cause = not evidence.ended_well and bool(refined) and _is_held_back(refined[-1][1])
+    is_cause = _is_held_back(evidence)
     verb = "was" if len(refused) == 1 else "were"
     yield Finding(
         title=f"{count_noun(len(refused), 'change')} of the plan {verb} refused: "
@@ -430,9 +430,13 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _is_held_back(refinement: RefinementRecord) -> bool:
-    """Check whether every change of a refinement was refused."""
-    return bool(refinement.refused) and not refinement.accepted
+def _is_held_back(evidence: Evidence) -> bool:
+    """Check whether a run did not end well, and every change of its last refinement was refused,
+    not all of them for the budget."""
+    refined = [one.refinement for one in evidence.passes if one.refinement]
+    if evidence.ended_well or not refined or refined[-1].accepted:
+        return False
+    return not all(one.for_budget for one in refined[-1].refused)
 
 
 def _name_actions(refused: tuple[RefusedAction, ...]) -> str:

@@ -267,6 +267,21 @@ RUNS: dict[str, Planted] = {
         },
         "1 change of the plan was refused: ADD `more`",
     ),
+    "a change that the budget refused": Planted(
+        {
+            "convergence": [in_pass(number, judged(0.4 + 0.05 * number)) for number in range(1, 9)],
+            "refinement": MORE_WORK,
+        },
+        "The TTL ended the run before it was done",
+    ),
+    "subplans that the budget refused": Planted(
+        {
+            "refinement": [in_pass(0, {"answer": {"actions": MANY_SUBPLANS}}), NOTHING],
+            "convergence": judged(0.4),
+        },
+        "The TTL of 5 was too small for the plan, which was expected to take 10 cycles",
+        ["ttl.limit=5"],
+    ),
     "a wasted pass": Planted(
         {
             "convergence": [{"when": {"pass_number": [1, 2]}, **judged(0.7)}, judged()],

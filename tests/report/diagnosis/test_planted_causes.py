@@ -50,6 +50,8 @@ COMMANDS = {
     "a judge that denies its scores": ["roles.grader.model=NAME"],
     "a slow step": ["convergence.completeness=0.99"],
     "a refused change": ["roles.planner.model=NAME"],
+    "a change that the budget refused": ["ttl."],
+    "subplans that the budget refused": ["ttl."],
     "a wasted pass": ["convergence.completeness=0.99"],
     "a limit that came too early": ["limits.max_passes=4"],
     "an answer that was cut off": ["resume"],
