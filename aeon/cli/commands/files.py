@@ -35,9 +35,9 @@ of it."""
 
 def init(given: Namespace) -> int:
     """Copy into the folder, with a project file, and print the commands that use the copies. Raises
-    ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be
-    written."""
-    directory: Path = given.dir.expanduser()
+    ConfigError, with nothing copied, when a file would be overwritten, when the folder cannot be
+    written, and when everything would be copied into this folder."""
+    directory = _find_folder(given)
     files = dict(list_packaged_files(given.only))
     contents = {directory / relative: source.read_bytes() for source, relative in files.items()}
     copied = len(contents)
@@ -65,6 +65,17 @@ def init(given: Namespace) -> int:
     )
     put(as_typed_here(filled))
     return DONE
+
+
+def _find_folder(given: Namespace) -> Path:
+    if given.dir is None and given.only is None:
+        raise ConfigError(
+            "aeon init: DIR is missing",
+            hint="`aeon init mine` copies everything, `aeon init --only step` the files of one "
+            "call into this folder.",
+        )
+    folder: Path = given.dir or Path.cwd()
+    return folder.expanduser()
 
 
 def _write_files(contents: Mapping[Path, bytes], directory: Path) -> None:

@@ -51,9 +51,9 @@ def declare_init(parser: CommandParser) -> None:
     printed.
 
       aeon init mine
-      aeon init mine --only step
+      aeon init --only step
     """
-    parser.add("DIR", "a folder", type=Path)
+    parser.add("[DIR]", "a folder; with --only by default this one", type=Path)
     parser.add("[--only CALL]", "only the prompt and the schema of one call", known=CALLS)
     parser.function = "aeon.cli.commands.files:init"
 

@@ -79,6 +79,24 @@ def test_init_of_one_call_copies_its_prompt_and_schema_alone(aeon: RunAeon, tmp_
     assert "schema: mine/schemas/step.json" in shown.out
 
 
+def test_init_of_one_call_may_be_into_this_folder(aeon: RunAeon, tmp_path: Path) -> None:
+    ended = aeon("init", "--only", "step")
+    assert ended.status == 0, ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["aeon.yaml", "prompts", "schemas"]
+    ended = aeon("task=tea", "provider=simulated", "progress=none")
+    assert ended.status == 0, ended.err
+    again = aeon("init", "--only", "plan")
+    assert again.status == 2
+    assert "aeon.yaml: already there, nothing was copied" in again.err
+
+
+def test_init_of_everything_needs_a_folder(aeon: RunAeon, tmp_path: Path) -> None:
+    ended = aeon("init")
+    assert ended.status == 2
+    assert "aeon init mine" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_its_project_file_is_used_by_a_run_from_there(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
