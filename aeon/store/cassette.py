@@ -6,6 +6,7 @@ how the run was started. Each further line is a request with its answer, in the 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,14 +43,29 @@ class Provenance(Value):
     secrets_replaced: dict[str, int] = Field(default_factory=dict)
 
 
+class RecordedEnd(Value):
+    """How the recorded run ended: its termination reason, and SHA-256, hex, of its answer."""
+
+    termination_reason: str
+    answer_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    @classmethod
+    def of_answer(cls, termination_reason: str, answer: str) -> RecordedEnd:
+        """Return the end of a run with this answer."""
+        digest = hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+        return cls(termination_reason=termination_reason, answer_sha256=digest)
+
+
 class Cassette(Value):
     """The contents of a file. `origin` is the run's `run.json`, which says how it was started;
-    empty if unknown. `files` are the included input files, as base64 by SHA-256."""
+    empty if unknown. `files` are the included input files, as base64 by SHA-256. `end` is None if
+    unknown, as in files of earlier versions."""
 
     format: Literal["aeon.cassette/2"] = FORMAT
     provenance: Provenance
     origin: JsonObject = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
+    end: RecordedEnd | None = None
     answers: tuple[Entry, ...]
 
 
@@ -105,6 +121,8 @@ def encode(cassette: Cassette) -> bytes:
     StoreFailed if they do not."""
     provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
     header = {"format": FORMAT, "provenance": provenance, "origin": cassette.origin}
+    if cassette.end is not None:
+        header["end"] = cassette.end.model_dump(mode="json")
     if cassette.files:
         header["files"] = cassette.files
     try:

@@ -13,7 +13,7 @@ from re import sub
 
 from aeon import Aeon
 from aeon.store import lookup
-from aeon.store.cassette import Cassette, read, write
+from aeon.store.cassette import Cassette, RecordedEnd, read, write
 from aeon.store.models import Entry, StoreRequest
 
 RECORDINGS = Path(__file__).parents[2] / "examples" / "cassettes"
@@ -28,8 +28,9 @@ def overrides_of(recording: Path, cassette: Cassette) -> list[str]:
 
 def find_requests(
     recording: Path, cassette: Cassette
-) -> tuple[dict[str, StoreRequest], Mapping[str, str]]:
-    """Today's requests by the keys of the recorded ones, and the hashes of prompts, schemas and configuration."""
+) -> tuple[dict[str, StoreRequest], Mapping[str, str], RecordedEnd]:
+    """Today's requests by the keys of the recorded ones, the hashes of prompts, schemas and configuration, and the
+    end of the run."""
     requests: dict[str, StoreRequest] = {}
     find = lookup.InOrder.find
 
@@ -45,8 +46,9 @@ def find_requests(
     try:
         overrides = [*overrides_of(recording, cassette), "store.match=order"]
         with Aeon.from_config(overrides, environ={}) as aeon:
-            aeon.run(cassette.origin["task"])
-            return requests, aeon.hashes
+            result = aeon.run(cassette.origin["task"])
+            end = RecordedEnd.of_answer(result.termination_reason, result.answer)
+            return requests, aeon.hashes, end
     finally:
         lookup.InOrder.find = find  # type: ignore[method-assign]
 
@@ -54,7 +56,7 @@ def find_requests(
 def rekey(recording: Path) -> None:
     """Write a recording with today's requests. Raises ValueError when an answer is not asked for any more."""
     cassette = read(recording)
-    requests, hashes = find_requests(recording, cassette)
+    requests, hashes, end = find_requests(recording, cassette)
     unasked = [entry for entry in cassette.answers if entry.request.key not in requests]
     if unasked:
         raise ValueError(f"{recording.name}: {len(unasked)} of its answers are not asked for")
@@ -66,7 +68,7 @@ def rekey(recording: Path) -> None:
     note = sub(r"those of \d{4}-\d\d-\d\d", f"those of {today}", cassette.provenance.note)
     provenance = cassette.provenance.model_copy(update={"note": note})
     origin = {**cassette.origin, "hashes": {**cassette.origin["hashes"], **hashes}}
-    changes = {"answers": answers, "provenance": provenance, "origin": origin}
+    changes = {"answers": answers, "provenance": provenance, "origin": origin, "end": end}
     write(cassette.model_copy(update=changes), recording)
 
 

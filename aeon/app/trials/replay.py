@@ -3,22 +3,35 @@ decides as it did."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from xml.etree import ElementTree
 
 from aeon.app.aeon import Aeon
+from aeon.config import load
+from aeon.config.compose.literal import quote
+from aeon.config.compose.recorded import Key, leaves, record
+from aeon.config.marks import take_from_others
+from aeon.config.recording import read_usual
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.history import RunError
 from aeon.domain.result import RunResult
 from aeon.llm.prompts import show_path
-from aeon.report.words import encode_for_xml
-from aeon.store.cassette import Cassette, read
+from aeon.report.words import encode_for_xml, one_line
+from aeon.store.cassette import Cassette, RecordedEnd, read
 
 _OF_FILES = {"system message": "system", "user message": "user", "schema": "schema"}
 """The parts of a request that come from a file, by the name of that file."""
+_OF_MODELS = frozenset({"model", "parameters", "provider"})
+"""The parts of a request that say which model is asked, and how."""
+_MODEL_GROUPS = ("provider", "roles", "reasoning")
+"""The groups of settings that make them."""
+_MOST_KEYS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,57 +47,101 @@ class CheckedRecording:
 
     @property
     def holds(self) -> bool:
-        """Whether exactly the recorded answers were requested."""
+        """Whether exactly the recorded answers were requested, and the run ended as recorded."""
         return not self.divergence
 
 
 def check_recording(
-    path: Path, overrides: Sequence[str], environ: Mapping[str, str] | None = None
+    path: Path,
+    overrides: Sequence[str],
+    environ: Mapping[str, str] | None = None,
+    *,
+    config_dir: Path | None = None,
 ) -> CheckedRecording:
-    """Run a recording with its own settings and these overrides, without a network. Raises
-    StoreFailed for a file that is not a cassette."""
+    """Run a recording with its own settings and these overrides, without a network. `config_dir` is
+    a folder of configuration. Raises StoreFailed for a file that is not a cassette."""
     began = perf_counter()
     cassette = read(path)
     recorded = sum(entry.request.kind == "model" and entry.usable for entry in cassette.answers)
     divergence = ""
     causes: tuple[str, ...] = ()
     try:
-        replay = ["store.mode=replay", f"store.path={path}", "observability=none"]
-        with Aeon.from_config([*replay, *overrides], environ=environ) as aeon:
+        given = [*_list_replay(path), *overrides]
+        with Aeon.from_config(given, config_dir=config_dir, environ=environ) as aeon:
             result = aeon.run(warn=lambda _: None)
-            divergence = _find_divergence(result, recorded)
-            causes = tuple(_find_causes(aeon, cassette, result)) if divergence else ()
+            divergence = _find_divergence(result, recorded, cassette.end)
+            causes = tuple(_find_causes(aeon, cassette, path, result)) if divergence else ()
     except ConfigError as error:
         divergence = f"it cannot be started: {error.message}"
         causes = (error.hint,) if error.hint else ()
     return CheckedRecording(path, perf_counter() - began, recorded, divergence, causes)
 
 
-def _find_divergence(result: RunResult, recorded: int) -> str:
-    if result.error is not None:
-        return result.error.message
+def _list_replay(path: Path) -> tuple[str, ...]:
+    # Values: an option would have the whole configuration composed twice.
+    silent = ("observability.sinks={}", "observability.otel=false", "observability.report=false")
+    return ("store.mode=replay", f"store.path={quote(str(path))}", *silent)
+
+
+def _find_divergence(result: RunResult, recorded: int, end: RecordedEnd | None) -> str:
+    reason = result.termination_reason
+    error = result.error
+    # A run that failed when it was recorded fails again; a missing answer is no such failure.
+    if error is not None and (error.call or end is None or end.termination_reason != reason):
+        return error.message
     used = result.parent.saved.model_calls if result.parent else 0
     if used < recorded:
         left = recorded - used
-        return (
-            f"it ended earlier ({result.termination_reason}): "
-            f"{left} of {recorded} answers were not asked for"
-        )
-    return ""
+        return f"it ended earlier ({reason}): {left} of {recorded} answers were not asked for"
+    if end is None or end == RecordedEnd.of_answer(reason, result.answer):
+        return ""
+    if end.termination_reason != reason:
+        return f"it ended by {reason}, and the recorded run by {end.termination_reason}"
+    return "its answer is not the recorded one"
 
 
-def _find_causes(aeon: Aeon, cassette: Cassette, result: RunResult) -> Iterator[str]:
+def _find_causes(aeon: Aeon, cassette: Cassette, path: Path, result: RunResult) -> Iterator[str]:
     """Yield the files, keys and versions that the differing parts are made of."""
     error = result.error
-    hashes = cassette.origin.get("hashes") or {}
+    parts = error.differs if error is not None else ()
     if error is not None:
-        yield from _find_files(aeon, error, hashes)
-        for part in error.differs:
-            if part not in _OF_FILES:
-                yield f"{part}: the keys of roles, reasoning or provider that make it"
-    if hashes.get("configuration") not in (None, aeon.hashes["configuration"]):
-        yield "the configuration is not the recorded one"
+        yield from _find_files(aeon, error, cassette.origin.get("hashes") or {})
+    changed = list(_find_changed_keys(aeon, path))
+    # The keys of the model come first where it is asked otherwise, and last where it is not.
+    is_of_model = not _OF_MODELS.isdisjoint(parts)
+    changed.sort(key=lambda one: (one[0][0] in _MODEL_GROUPS) != is_of_model)
+    for key, change in islice(changed, _MOST_KEYS):
+        named = next((part for part in parts if part in key), "key")
+        yield f"{named}: {'.'.join(key)} {change}"
+    if len(changed) > _MOST_KEYS:
+        yield f"key: and {len(changed) - _MOST_KEYS} more"
     yield from _compare_versions(cassette, result)
+
+
+def _find_changed_keys(aeon: Aeon, path: Path) -> Iterator[tuple[Key, str]]:
+    """Yield the keys of settings that differ from the recorded ones, each with its change."""
+    before, _ = _select_settings(load.compose(_list_replay(path)))
+    now, held = _select_settings(aeon.job.chosen)
+    for key in {**before, **now}:
+        if (key in before, before.get(key)) != (key in now, now.get(key)):
+            yield key, f"is {_show_value(now, key)}, recorded: {_show_value(before, key)}"
+    missing = aeon.job.origin.missing if aeon.job.origin else ()
+    for name in sorted({*held} ^ {*missing}):
+        # Prompts and schemas are compared by their content; the results of checks are recorded.
+        if not name.startswith(("prompts.", "schemas.", "convergence.checks.")):
+            change = "is set, recorded: not set" if name in held else "is not set, recorded: set"
+            yield tuple(name.split(".")), change
+
+
+def _show_value(values: Mapping[Key, object], key: Key) -> str:
+    return one_line(json.dumps(values[key], ensure_ascii=False), 60) if key in values else "not set"
+
+
+def _select_settings(settings: Settings) -> tuple[dict[Key, object], tuple[str, ...]]:
+    """Return the settings that a cassette may bring, and the keys of those that it may not."""
+    values, _ = record(settings)
+    taken, held = take_from_others(values, read_usual())
+    return dict(leaves(taken)), held
 
 
 def _find_files(aeon: Aeon, error: RunError, hashes: Mapping[str, str]) -> Iterator[str]:

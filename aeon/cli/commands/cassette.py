@@ -16,7 +16,7 @@ from aeon.cli.terminal.status import BELOW, DONE
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.width import fit_rows
 from aeon.config import origin as origins
-from aeon.config.compose.literal import CONFIG_NAME
+from aeon.config.compose.literal import CONFIG_NAME, Composition, key_of, quote
 from aeon.config.compose.recorded import leaves, remove
 from aeon.config.environment import environment
 from aeon.config.marks import take_from_others
@@ -37,7 +37,14 @@ from aeon.report.words import (
     one_line,
     relative_to_here,
 )
-from aeon.store.cassette import Cassette, CassetteSource, Provenance, read, write
+from aeon.store.cassette import (
+    Cassette,
+    CassetteSource,
+    Provenance,
+    RecordedEnd,
+    read,
+    write,
+)
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
@@ -48,6 +55,8 @@ if TYPE_CHECKING:
     from aeon.app.trials.replay import CheckedRecording
 
 _NOTHING_KNOWN = Provenance(answered_by="", first="", last="")
+_OF_NO_REPLAY = ("interrupted", "max_seconds")
+"""The ends that a person or the clock brings about."""
 
 
 def export(given: Namespace) -> int:
@@ -83,11 +92,33 @@ def export(given: Namespace) -> int:
         replaced=before.secrets_replaced,
         files=files if given.files == "inside" else (),
     )
+    made = made.model_copy(update={"end": _find_end(run, earlier, scrubber)})
     _write_export(made, out, files)
     _report_export(made, out, scrubber)
     _warn_of_files(files, out)
     _warn_of_unset(masked - environ.keys(), out)
     return DONE
+
+
+def _find_end(run: Path, earlier: Cassette | None, scrubber: Scrubber) -> RecordedEnd | None:
+    """Return how the recorded run ended, as far as it is known and a replay can end so."""
+    if earlier is not None:
+        # With secrets replaced now, a replay has another answer, which is not known here.
+        return None if scrubber.found else earlier.end
+    result = _read_result(_folder_of(run))
+    reason = result.get("termination_reason")
+    answer = result.get("answer")
+    if not isinstance(reason, str) or not isinstance(answer, str) or reason in _OF_NO_REPLAY:
+        return None
+    return RecordedEnd.of_answer(reason, scrubber.text(answer))
+
+
+def _read_result(directory: Path) -> JsonMapping:
+    """Read the result of a run; empty where there is none."""
+    with suppress(OSError, ValueError):
+        result = load_json(read_linked_file(directory / "result.json"))
+        return result if isinstance(result, Mapping) else {}
+    return {}
 
 
 def _require_free_name(out: Path, *, force: bool) -> None:
@@ -141,15 +172,20 @@ def show(given: Namespace) -> int:
 
 def check_replays(given: Namespace) -> int:
     """Run recordings again and report for each whether it decides as recorded; 4 where one does
-    not. Raises ConfigError for a file that is not a cassette, ArtefactError for a results file that
-    cannot be written."""
+    not. Raises ConfigError for a file that is not a cassette and for a project that is not valid or
+    not trusted, ArtefactError for a results file that cannot be written."""
     from aeon.app.trials.replay import check_recording, write_junit
+    from aeon.cli.job.arguments import read_composition
 
+    of = read_composition(given)
+    overrides = [*_find_own_folders(of, given.overrides), *given.overrides]
+    # Only overrides choose options of a folder, and composing with one takes longer.
+    config_dir = of.config_dir if given.overrides else None
     checked = []
     unreadable = []
     for path in given.files:
         try:
-            one = check_recording(path, given.overrides)
+            one = check_recording(path, overrides, config_dir=config_dir)
         except StoreFailed as error:
             # Reported at the end: the others are checked first.
             unreadable.append(error.message)
@@ -166,6 +202,22 @@ def check_replays(given: Namespace) -> int:
     if unreadable:
         raise ConfigError("\n".join(unreadable), hint="The other recordings were checked.")
     return BELOW if apart else DONE
+
+
+def _find_own_folders(of: Composition, typed: Sequence[str]) -> list[str]:
+    """Return the folders of prompts and schemas of a run that is started here, as overrides to
+    stand before those that were typed: a recording brings none. Raises ConfigError for a
+    configuration that is not valid."""
+    from aeon.config.load import compose_settings  # slow to load
+
+    settings = compose_settings(of.with_overrides(of.overrides[: -len(typed) or None]))
+    folders = {"prompts": settings.prompts.dir, "schemas": settings.schemas.dir}
+    chosen = set(map(key_of, typed))
+    return [
+        f"{group}.dir={quote(str(folder))}"
+        for group, folder in folders.items()
+        if folder and group not in chosen
+    ]
 
 
 def _describe_replay(one: CheckedRecording) -> str:
@@ -253,10 +305,7 @@ def _folder_of(run: Path) -> Path:
 def _read_beside(run: Path) -> tuple[JsonMapping, list[Any]]:
     """Read how a run was started, and its configurations, as far as its folder has them."""
     directory = _folder_of(run)
-    configurations: list[Any] = []
-    with suppress(OSError, ValueError):
-        result = load_json(read_linked_file(directory / "result.json"))
-        configurations += [result.get("configuration")] if isinstance(result, Mapping) else []
+    configurations: list[Any] = [_read_result(directory).get("configuration")]
     with suppress(OSError, ValueError):
         configurations.append(read_yaml(directory / ".hydra" / "config.yaml"))
     if not (directory / origins.FILE).is_file():
@@ -295,6 +344,7 @@ def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:
     yield "settings", ", ".join(changed)
     yield "answers", f"{len(answers)}: {', '.join(calls)}"
     yield "passes", str(passes)
+    yield "ended by", recorded.end.termination_reason if recorded.end else ""
 
 
 def _list_files(recorded: Cassette) -> Iterator[str]:

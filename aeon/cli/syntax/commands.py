@@ -435,10 +435,10 @@ def declare_calibrate(parser: CommandParser) -> None:
 def declare_replay_check(parser: CommandParser) -> None:
     """Check that recordings still decide as they did.
 
-    Each recording is run with its own settings on today's prompts, schemas, code and configuration,
-    without a network. For one that differs, the first request that was not recorded is shown, and
-    the files, keys and versions that may explain it. Status 0: every recording decides as it did;
-    4: one does not.
+    Each recording is run on today's prompts, schemas, code and configuration, without a network:
+    with its own settings, the folders that a trusted aeon.yaml names, and overrides. For one that
+    requests or ends otherwise, the difference is shown, and the files, keys and versions that may
+    explain it. Status 0: every recording decides as it did; 4: one does not.
 
       aeon replay-check recordings/*.aeon junit=replays.xml
     """

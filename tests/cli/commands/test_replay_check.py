@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,7 +11,7 @@ import pytest
 
 from aeon.app.trials.replay import check_recording
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette import read, write
+from aeon.store.cassette import RecordedEnd, read, write
 from tests.cli.conftest import RunAeon
 
 ROOT = Path(__file__).parents[3]
@@ -54,7 +55,40 @@ def test_a_schema_that_was_edited_is_named(tmp_path: Path) -> None:
 
 def test_a_setting_that_asks_for_another_model_is_named() -> None:
     checked = check_recording(SUM, ["roles.worker.model=another"], environ={})
-    assert any(cause.startswith("model: ") for cause in checked.causes)
+    assert 'model: roles.worker.model is "another", recorded: null' in checked.causes
+
+
+def test_keys_that_do_not_make_the_request_come_last_and_are_few() -> None:
+    values = [f"limits.{name}=9" for name in ("max_passes", "max_seconds", "max_llm_calls")]
+    more = ["convergence.completeness=0.5", "refinement.max_attempts_total=9", "mode.one_step=x"]
+    checked = check_recording(SUM, [*values, *more, "roles.worker.model=another"], environ={})
+    assert checked.causes[0].startswith("model: roles.worker.model ")
+    assert "key: convergence.completeness is 0.5, recorded: 0.95" in checked.causes
+    assert checked.causes[-1] == "key: and 2 more"
+
+
+def test_another_end_with_the_same_requests_is_a_divergence() -> None:
+    overrides = ["convergence.completeness=1.0", "limits.max_passes=5"]
+    checked = check_recording(SUM.with_name("rest-api.aeon"), overrides, environ={})
+    assert checked.divergence == "it ended by max_passes, and the recorded run by converged"
+    assert checked.causes == (
+        "key: convergence.completeness is 1.0, recorded: 0.95",
+        "key: limits.max_passes is 5, recorded: 20",
+    )
+
+
+def test_another_answer_from_the_same_requests_is_a_divergence(tmp_path: Path) -> None:
+    cassette = read(SUM)
+    other = RecordedEnd.of_answer("converged", "another answer")
+    write(cassette.model_copy(update={"end": other}), tmp_path / "other.aeon")
+    checked = check_recording(tmp_path / "other.aeon", [], environ={})
+    assert checked.divergence == "its answer is not the recorded one"
+
+
+def test_a_recording_without_its_end_is_checked_by_its_requests(tmp_path: Path) -> None:
+    write(read(SUM).model_copy(update={"end": None}), tmp_path / "old.aeon")
+    assert '"end": {' not in (tmp_path / "old.aeon").read_text(encoding="utf-8")
+    assert check_recording(tmp_path / "old.aeon", ["limits.max_passes=1"], environ={}).holds
 
 
 def test_a_run_that_ends_earlier_has_gone_another_way() -> None:
@@ -102,3 +136,61 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_from_being_checked(
     assert "gone.aeon cannot be read" in ended.err
     assert "as recorded, 6 answers" in ended.out
     assert junit.is_file()
+
+
+@pytest.fixture
+def project(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A trusted project with a recording of a run in it, `r.aeon`."""
+    monkeypatch.delenv("AEON_TRUST", raising=False)
+    monkeypatch.setenv("AEON_STATE_DIR", str(tmp_path / "state"))
+    assert aeon("init", "pr").status == 0
+    monkeypatch.chdir(tmp_path / "pr")
+    record(aeon)
+    return tmp_path / "pr"
+
+
+def record(aeon: RunAeon) -> None:
+    run = ("task=name three rivers", "provider=simulated", "progress=none")
+    assert aeon(*run, "hydra.run.dir=r").status == 0
+    assert aeon("cassette", "export", "r", "r.aeon", "--force").status == 0
+
+
+@pytest.mark.slow
+def test_the_prompts_of_a_trusted_project_hold(
+    aeon: RunAeon, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert aeon("replay-check", "r.aeon").status == 0
+    file = project / "prompts" / "default" / "step.user.j2"
+    file.write_text(file.read_text(encoding="utf-8") + "Be brief.\n", encoding="utf-8")
+    refused = aeon("replay-check", "r.aeon")
+    assert (refused.status, refused.out) == (2, "")
+    digest = re.search(r"AEON_TRUST=(\w+)", refused.err)
+    assert digest is not None
+    monkeypatch.setenv("AEON_TRUST", digest[1])
+    checked = aeon("replay-check", "r.aeon")
+    assert checked.status == 4
+    assert "user message: prompts/default/step.user.j2 (prompts changed since)" in checked.out
+    for other in (("--no-project",), (f"prompts.dir={ROOT / 'prompts'}",)):
+        assert aeon("replay-check", "r.aeon", *other).status == 0
+    shutil.rmtree("r")
+    record(aeon)
+    assert aeon("replay-check", "r.aeon").status == 0
+    assert aeon("replay-check", "r.aeon", "--no-project").status == 4
+
+
+@pytest.mark.slow
+def test_the_folder_of_configuration_holds(aeon: RunAeon, project: Path) -> None:
+    (project / "conf" / "convergence" / "mine.yaml").write_text(
+        "# @package convergence\ncompleteness: 0.99999\n", encoding="utf-8"
+    )
+    assert aeon("replay-check", "r.aeon", "--no-project", "--config-dir", "conf").status == 0
+    flags = ("--no-project", "--config-dir", "conf", "convergence=mine", "limits.max_passes=4")
+    assert aeon("replay-check", "r.aeon", *flags).status == 4
+
+
+@pytest.mark.slow
+def test_a_project_that_is_not_valid_is_refused(aeon: RunAeon, project: Path) -> None:
+    (project / "aeon.yaml").write_text("overrides: 3\n", encoding="utf-8")
+    ended = aeon("replay-check", "r.aeon")
+    assert (ended.status, ended.out) == (2, "")
+    assert "overrides must map keys to values" in ended.err
