@@ -57,7 +57,7 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
     if isinstance(error, OSError):
         return _OF_SYSTEM.get(error.errno or 0)
     # The loader of shared libraries gives a text, and no number.
-    if isinstance(error, MemoryError) or _failed_to_map(error):
+    if isinstance(error, MemoryError) or _is_unmapped(error):
         return "there is not enough memory", _MEMORY
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "no more threads can be started", _THREADS
@@ -70,7 +70,7 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
     return _OF_SYSTEM[errno.EMFILE] if is_short else None
 
 
-def _failed_to_map(error: BaseException) -> bool:
+def _is_unmapped(error: BaseException) -> bool:
     return isinstance(error, ImportError) and "failed to map segment" in str(error)
 
 
