@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from io import TextIOWrapper
 from itertools import islice
@@ -18,8 +22,15 @@ from aeon.files.text import TOO_DEEP, is_too_deep
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 MOST_OF_A_CELL = 10_000_000
 """Most characters of a cell in a Parquet file, which may unpack to any size."""
-_MOST_UNPACKED = 64_000_000  # bytes of a column
-_MOST_RATIO = 200  # to the bytes of the column in the file
+MOST_MEMORY = 2 * 2**30
+"""Bytes of memory that reading a Parquet file may take, in a process of its own."""
+_SECONDS = 60  # of computing that reading a Parquet file may take
+_BYTES_A_SECOND = 50_000  # of the file, which add to that
+_CHILD = Path(__file__).parent / "inputs" / "parquet_child.py"
+_ENDS = {
+    3: f"it needs more than {MOST_MEMORY // 2**20:,} MB of memory",
+    -getattr(signal, "SIGXCPU", 0): "it takes too long for a file of its size",
+}
 _LONGEST_CELL_OF_CSV = 2**31 - 1  # the most that every system's C type for it holds
 _AT_ONCE = 1000
 
@@ -123,71 +134,45 @@ def _parquet() -> tuple[Any, Any]:
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a Parquet file, with numbers and dates as text as in a text table."""
-    pyarrow, parquet = _parquet()
-    try:
-        texts, at_once = _check_unpacked(parquet.read_metadata(path), path)
-        # In a dictionary, a long text shared by many rows is stored once.
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            rows = _rows_of_batches(file.iter_batches(batch_size=at_once), path)
-            for number, given in enumerate(map(_without_nulls, rows), start=1):
-                yield (
-                    number,
-                    {
-                        name: value if isinstance(value, dict) else str(value)
-                        for name, value in given.items()
-                    },
-                )
-    # A KeyError is a name that stands twice in a map.
-    except (pyarrow.ArrowException, KeyError) as error:
-        raise ConfigError(f"{path}: cannot be read as Parquet: {error}") from None
+    """Yield the rows of a Parquet file as a separate process unpacks them, with limits: what the
+    file says of its own sizes may be forged."""
+    _parquet()
+    number = 0
+    with path.open("rb") as file, _start_child(file) as child:
+        try:
+            for number, line in enumerate(child.stdout or (), start=1):
+                given = json.loads(line)
+                if isinstance(given, str):
+                    raise _unreadable_parquet(path, given)
+                yield number, given
+            status = child.wait()
+        finally:
+            child.kill()
+    if status:
+        problem = _ENDS.get(status, f"what reads it ended with status {status}")
+        raise _unreadable_parquet(path, f"after {number:,} rows, {problem}")
 
 
-def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
-    """Return the text columns, and how many rows may be unpacked at once. Raises ConfigError for a
-    column that unpacks to much more than its size in the file."""
-    columns = [
-        metadata.row_group(group).column(number)
-        for group in range(metadata.num_row_groups)
-        for number in range(metadata.num_columns)
-    ]
-    for column in columns:
-        size = column.total_uncompressed_size
-        if size > max(_MOST_UNPACKED, _MOST_RATIO * column.total_compressed_size):
-            raise ConfigError(
-                f"{path}: the column {column.path_in_schema} unpacks to {size:,} bytes, more than "
-                f"{_MOST_RATIO} times what is in the file",
-                hint="Write the rows as JSON Lines.",
-            )
-    texts = set()
-    largest_nested = 1
-    for column in columns:
-        if "." in column.path_in_schema:
-            # A text within a struct may be as long as its column, in each row.
-            largest_nested = max(largest_nested, column.total_uncompressed_size)
-        elif column.physical_type == "BYTE_ARRAY":
-            texts.add(column.path_in_schema)
-    return sorted(texts), max(1, min(_AT_ONCE, _MOST_UNPACKED // largest_nested))
+def _start_child(file: BinaryIO) -> subprocess.Popen[bytes]:
+    seconds = _SECONDS + os.fstat(file.fileno()).st_size // _BYTES_A_SECOND
+    # `-P`: modules next to the child must not replace the standard library's.
+    command = [sys.executable, "-P", str(_CHILD)]
+    bounds = map(str, (MOST_OF_A_CELL, MOST_MEMORY, seconds))
+    # Other memory pools reserve much more than they use.
+    env = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*command, *bounds],
+        stdin=file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=env,
+    )
 
 
-def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[JsonObject]:
-    """Yield the rows of batches, unpacked one by one. Raises ConfigError for a cell that is too
-    long."""
-    for batch in batches:
-        for row in range(batch.num_rows):
-            given = batch.slice(row, 1).to_pylist(maps_as_pydicts="strict")[0]
-            for name, value in given.items():
-                if isinstance(value, str) and len(value) > MOST_OF_A_CELL:
-                    most = f"{MOST_OF_A_CELL:,} characters are the most"
-                    raise ConfigError(f"{path}: a cell of {name} has {len(value):,}: {most}")
-            yield given
-
-
-def _without_nulls(value: object) -> Any:
-    """Remove from a value the members that only other rows of its column have."""
-    if not isinstance(value, dict):
-        return value
-    return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+def _unreadable_parquet(path: Path, problem: str) -> ConfigError:
+    return ConfigError(
+        f"{path}: cannot be read as Parquet: {problem}", hint="Write the rows as JSON Lines."
+    )
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
