@@ -55,9 +55,10 @@ def require_command(key: str, settings: CommandCheck) -> None:
     names = [path.name for path in settings.files]
     reserved = {settings.file, CONTEXT_FILE}
     for number, path in enumerate(settings.files):
-        if not path.expanduser().is_file():
-            what = "is a folder: name its files" if path.expanduser().is_dir() else "does not exist"
-            raise ConfigError(f"{key}: files: {path} {what}")
+        place = path.expanduser().absolute()
+        if not place.is_file():
+            what = "is a folder: name its files" if place.is_dir() else "does not exist"
+            raise ConfigError(f"{key}: files: {place} {what}")
         if path.name in reserved or path.name in names[:number]:
             raise ConfigError(f"{key}: files: two files would have the name {path.name}")
 

@@ -88,6 +88,14 @@ def read_what_is_typed(content: Content, overrides: Iterable[str]) -> dict[str, 
     return reading.files
 
 
+def _read_texts(path: Path, data: bytes) -> list[Text]:
+    """Return the texts of a YAML file, and the files of its checks also as absolute paths: they are
+    relative to that file."""
+    texts = read_texts(path, data)
+    beside = [(keys, path.parent / text) for keys, text in texts if keys[-1:] == ("files",)]
+    return texts + [(keys, str(place)) for keys, place in beside]
+
+
 @dataclass
 class _Reading:
     folder: Path
@@ -102,7 +110,7 @@ class _Reading:
         while more := [name for name in self.files if self._configures(name) and name not in read]:
             texts: list[Text] = []
             for name in more:
-                texts += read_texts(self.folder / name, self.files[name])
+                texts += _read_texts(self.folder / name, self.files[name])
             read.update(more)
             for folder in find_named_folders(texts, self.folder):
                 self.add_named_folder(folder)

@@ -1,4 +1,9 @@
-"""A check of one's own: a function that is given the answer and the run as far as it has come."""
+"""A check of one's own: a function that is given the answer and the run as far as it has come.
+
+Its module is looked for in the working directory, so this is for the root of the repository:
+
+    'convergence.checks.documented={type: python, required: false, value: "examples.checks.own_checks:is_documented"}'
+"""
 
 import ast
 

@@ -82,6 +82,50 @@ def test_the_files_of_a_trusted_project_are_relative_to_it_and_part_of_what_is_t
 
 
 @pytest.mark.slow
+def test_a_file_that_an_option_of_a_project_names_is_part_of_what_is_trusted(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    look = tmp_path / "programs" / "look.py"
+    look.parent.mkdir()
+    look.write_text("print('looked at')\n")
+    (tmp_path / "aeon.yaml").write_text("config_dir: conf\n")
+    mine = tmp_path / "conf" / "convergence" / "mine.yaml"
+    mine.parent.mkdir(parents=True)
+    check = "{type: command, value: [python, look.py], files: [../../programs/look.py]}"
+    mine.write_text(f"defaults: [default]\nchecks: {{it: {check}}}\n")
+    remember(read_content(tmp_path))
+    assert aeon(*RUN, "convergence=mine").status == 3
+    (found,) = result_in(tmp_path)["checks"]
+    assert found["feedback"] == "looked at"
+    look.write_text("open('PWNED', 'w')\n")
+    ended = aeon(*RUN, "convergence=mine")
+    assert ended.status == 2
+    assert "has changed since you trusted it" in ended.err
+
+
+@pytest.mark.slow
+def test_a_run_with_files_of_an_option_is_resumed_from_another_folder(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "conf" / "convergence" / "mine.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.with_name("look.py").write_text("print('looked at')\n")
+    check = "{type: command, value: [python, look.py], files: [look.py]}"
+    mine.write_text(f"defaults: [default]\nchecks: {{it: {check}}}\n")
+    chosen = ("--config-dir", "conf", "convergence=mine")
+    assert aeon(*RUN, *chosen, "hydra.run.dir=run").status == 3
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    resume = (f"resume={tmp_path / 'run'}", "limits.max_passes=2", "progress=none")
+    for words in ((), ("--config-dir", "../conf", "convergence=mine")):
+        assert aeon(*resume, *words, f"hydra.run.dir=outputs/{len(words)}/it").status == 3
+        path = elsewhere / "outputs" / str(len(words)) / "it" / "result.json"
+        (found,) = json.loads(path.read_text(encoding="utf-8"))["checks"]
+        assert found["feedback"] == "looked at"
+
+
+@pytest.mark.slow
 def test_a_run_that_is_resumed_from_another_folder_finds_its_files(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

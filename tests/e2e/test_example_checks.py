@@ -21,6 +21,7 @@ def slug(title):
     """A title as part of a web address."""
     return "-".join(re.findall(r"[a-z0-9]+", title.lower()))
 ```'''
+DOCUMENTED = "{type: python, required: false, value: 'examples.checks.own_checks:is_documented'}"
 pytestmark = pytest.mark.slow
 
 
@@ -37,14 +38,17 @@ def mend(step_id: str, after: str) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def in_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
-def test_a_worker_that_obeys_the_checks_converges_with_what_they_ask_for() -> None:
+def test_a_worker_that_obeys_the_checks_converges_with_what_they_ask_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     changes = refinement(mend("mended", "only"))
     model = ScriptedModel(step=[clear(WRONG), clear(RIGHT)], refinement=changes)
-    result = write_slug(model)
+    monkeypatch.chdir(ROOT)  # where the module of `documented` is
+    result = write_slug(model, f"convergence.checks.documented={DOCUMENTED}")
     assert result.converged
     assert result.answer == RIGHT
     assert {check.name: check.passed for check in result.checks} == {

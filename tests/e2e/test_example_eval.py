@@ -30,12 +30,12 @@ def answer_rightly(received: Received) -> Completion:
 def test_a_model_that_answers_rightly_passes_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "eval"
-    shutil.copytree(PATH.parent, folder)
-    monkeypatch.chdir(folder)
+    shutil.copytree(PATH.parent, tmp_path / "eval")
+    monkeypatch.chdir(tmp_path)
     with OpenAIServer({"direct": answer_rightly}) as server:
-        words = ["dataset=tasks.jsonl", "out=out", "--config-dir", "conf", "convergence=tested"]
+        words = ["dataset=eval/tasks.jsonl", "out=out"]
+        words += ["--config-dir", "eval/conf", "convergence=tested"]
         words += server.overrides
         assert main(["eval", *words, 'arms.one=["mode=single"]', "threshold=1"]) == 0
-    (arm,) = json.loads((folder / "out" / "eval.json").read_text())["arms"]
+    (arm,) = json.loads((tmp_path / "out" / "eval.json").read_text())["arms"]
     assert (arm["passed"], arm["answers"], arm["mean_score"]) == (40, 40, 1.0)

@@ -17,6 +17,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
+from aeon.config.compose.check_files import locate_check_files
 from aeon.config.compose.composed import Composed
 from aeon.config.compose.environment_values import mask_environment_values
 from aeon.config.compose.hydra_private import compose_values, hydra_in
@@ -67,16 +68,21 @@ def complete(cfg: DictConfig, of: Composition) -> DictConfig:
 
 
 def _add_recorded(cfg: DictConfig, of: Composition, loader: ConfigLoader) -> DictConfig:
-    cfg = _with_endpoints(cfg, of.overrides)
+    cfg = _fill_in(cfg, of, loader)
     if of.recorded is None:
         return cfg
 
     def compose_without(overrides: Sequence[str]) -> DictConfig:
-        return _with_endpoints(compose_values(of, overrides, loader), overrides)
+        made = compose_values(of, overrides, loader)
+        return _fill_in(made, of.with_overrides(overrides), loader)
 
     overrides = OverridesParser.create().parse_overrides(list(of.overrides))
     groups = set(loader.list_groups(""))
     return take_over(cfg, of.recorded, overrides, groups, compose_without)
+
+
+def _fill_in(cfg: DictConfig, of: Composition, loader: ConfigLoader) -> DictConfig:
+    return locate_check_files(_with_endpoints(cfg, of.overrides), of, loader)
 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:

@@ -20,7 +20,6 @@ import hydra
 import yaml
 from hydra._internal import hydra as hydra_main
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import CachingConfigRepository
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
@@ -220,7 +219,8 @@ def load_parts(of: Composition, loader: ConfigLoader) -> list[ConfigPart]:
     with hydra_errors():
         overrides = [text for text in of.overrides if not text.startswith("hydra.mode=")]
         chosen = loader.compute_defaults_list(of.config_name, overrides, RunMode.RUN)
-        repository = CachingConfigRepository(loader.repository)
+        # With the folders of hydra.searchpath.
+        _, repository = loader._parse_overrides_and_create_caching_repo(of.config_name, overrides)
         named = [each for each in chosen.defaults if each.config_path is not None]
         loaded = [
             (str(each.config_path), loader._load_single_config(each, repository))

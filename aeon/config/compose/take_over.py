@@ -69,7 +69,7 @@ def _find_given(overrides: Iterable[Override], choices: Collection[Override]) ->
     """Return the keys that overrides of values set, and those filled from the files that these
     name."""
     ours = (one for one in overrides if one not in choices and not one.is_hydra_override())
-    given = {key for one in ours for key in _list_keys(one)}
+    given = {key for one in ours for key in list_keys(one)}
     return given | {filled for key, filled in FILLED_FROM.items() if key in given}
 
 
@@ -89,7 +89,8 @@ def _is_choice(override: Override, groups: Collection[str]) -> bool:
     return override.key_or_group in groups
 
 
-def _list_keys(override: Override) -> Iterator[Key]:
+def list_keys(override: Override) -> Iterator[Key]:
+    """Yield the keys that an override of a value sets."""
     above = tuple(override.key_or_group.split("."))
     value = override.value()
     if isinstance(value, dict) and value:

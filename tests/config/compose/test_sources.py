@@ -68,3 +68,11 @@ def test_an_interpolation_is_shown_as_written_and_in_force_as_it_is() -> None:
 def test_a_key_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigError, match="no such key"):
         find_sources(Composition(), "ttl.bass")
+
+
+def test_a_file_of_a_searched_folder_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "convergence" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text("defaults: [default]\ncompleteness: 0.5\n")
+    overrides = (f"hydra.searchpath=[file://{tmp_path}]", "convergence=mine")
+    assert sources_of("convergence.completeness", *overrides)[-1] == (f"{path}:2", "0.5")
