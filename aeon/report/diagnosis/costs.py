@@ -109,11 +109,9 @@ def _describe_limit(evidence: Evidence, title: str, keys: frozenset[str], weight
 
 
 def is_rising(assessed: tuple[AssessedPass, ...]) -> bool:
-    """Check whether the last assessed pass gained on the one before; after a single pass a gain is
-    still possible."""
-    if len(assessed) < 2:
-        return True
-    return _has_gained(assessed[-2], assessed[-1])
+    """Check whether the last assessed pass gained on every earlier one, the best among them; after
+    a single pass a gain is still possible."""
+    return all(_has_gained(one, assessed[-1]) for one in assessed[:-1])
 
 
 def _has_gained(before: AssessedPass, after: AssessedPass) -> bool:

@@ -323,6 +323,12 @@ RUNS: dict[str, Planted] = {
         "In pass 2 scores fell: completeness from 0.90 to 0.50",
         ["limits.max_passes=2"],
     ),
+    "a better pass, of which a later one made up a little": Planted(
+        written("A full guide with prices and dates.", "A short guide.", "A guide.")
+        | {"convergence": [judged(0.94), judged(0.5), judged(0.6)]},
+        "In pass 2 scores fell: completeness from 0.94 to 0.50",
+        ["limits.max_passes=3"],
+    ),
     "a tool that fails": Planted(
         {"convergence": judged(0.6)},
         "The step `facts` failed: Tool 'read_file': ",

@@ -828,7 +828,8 @@ def test_two_passes_or_more_at_the_end_that_gained_nothing_can_be_done_without(
 
 
 @pytest.mark.parametrize(
-    ("scores", "offered"), [((0.5, 0.7), True), ((0.7, 0.7), False), ((0.5,), True)]
+    ("scores", "offered"),
+    [((0.5, 0.7), True), ((0.7, 0.7), False), ((0.5,), True), ((0.94, 0.5, 0.6), False)],
 )
 def test_a_higher_limit_is_offered_only_while_scores_rise(
     scores: tuple[float, ...], offered: bool

@@ -59,6 +59,7 @@ COMMANDS = {
     "a judge that is filtered": ["roles.grader.model=NAME", "resume"],
     "a budget below the plan": ["ttl.limit="],
     "a pass that made it worse": [],
+    "a better pass, of which a later one made up a little": ["limits.max_passes=1"],
     "a tool that fails": [],
 }
 """What the last word of each offered command begins with; `resume` stands for a run that goes on as it is."""
