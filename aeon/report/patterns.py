@@ -3,13 +3,12 @@ judge gave."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from pydantic import Field
 
-from aeon.domain.history import ExecutionHistory, ExecutionPass
-from aeon.domain.plan import PlanStep
+from aeon.domain.history import ExecutionHistory
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.values import Value
 from aeon.report import scores, spending
@@ -188,13 +187,3 @@ COMPARED = (
     "replaced_by",
 )
 """The fields of a step in which two passes are compared."""
-
-
-def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
-    """Return the steps that a pass began with, in their state at its end, before its refinement."""
-    ended = {step.step_id: step for step in record.steps}
-    for change in record.refinement.changes if record.refinement else ():
-        if change.before is not None:
-            ended[change.step_id] = change.before
-    for step in record.plan_state.steps if record.plan_state else record.steps:
-        yield ended.get(step.step_id, step)

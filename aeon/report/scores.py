@@ -17,6 +17,7 @@ from aeon.domain.assessment import (
 )
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.plan import PlanStep
 from aeon.domain.values import Value
 
 NOTICEABLE = 0.02
@@ -108,7 +109,17 @@ def find_assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
 
 
 def _count_done(passed: ExecutionPass) -> int:
-    return sum(step.status == "complete" for step in passed.steps)
+    return sum(step.status == "complete" for step in steps_carried_out(passed))
+
+
+def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
+    """Return the steps that a pass began with, in their state at its end, before its refinement."""
+    ended = {step.step_id: step for step in record.steps}
+    for change in record.refinement.changes if record.refinement else ():
+        if change.before is not None:
+            ended[change.step_id] = change.before
+    for step in record.plan_state.steps if record.plan_state else record.steps:
+        yield ended.get(step.step_id, step)
 
 
 def read_scores(assessment: ConvergenceAssessment) -> dict[str, float]:

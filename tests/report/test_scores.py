@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from aeon.report.scores import AssessedPass, find_plateaus, find_regressions, find_without_gain
+from aeon.report.scores import (
+    AssessedPass,
+    find_assessed_passes,
+    find_plateaus,
+    find_regressions,
+    find_without_gain,
+)
+from tests.kernel.test_patience import changing, with_patience
 
 
 def passes(*completeness: float, missed: tuple[str, ...] = ("incomplete",)) -> list[AssessedPass]:
@@ -54,3 +61,8 @@ def test_a_regression_names_the_steps_refined_between_the_two_passes() -> None:
         0.6,
     )
     assert fell.refined == ("b", "c")
+
+
+def test_a_step_that_the_refinement_of_a_pass_replaced_was_done_when_the_pass_was_judged() -> None:
+    history = with_patience(changing(0.5, 0.6, 0.7, 1.0), 1).history
+    assert [one.steps_done for one in find_assessed_passes(history)] == [1, 1, 1, 1]

@@ -19,8 +19,13 @@ from aeon.report.diagnosis.finding import (
     name_passes,
 )
 from aeon.report.given import name_defaults
-from aeon.report.patterns import steps_carried_out
-from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker, Regression
+from aeon.report.scores import (
+    NOTICEABLE,
+    AssessedPass,
+    Blocker,
+    Regression,
+    steps_carried_out,
+)
 from aeon.report.words import list_names, round_down, shorten
 
 _OTHER_JUDGE = Remedy("To have another model judge the answer", ("roles.grader.model=NAME",))

@@ -19,7 +19,8 @@ from aeon.domain.report import ValidationIssue
 from aeon.report.items import Item
 from aeon.report.page.graph import draw_plan
 from aeon.report.page.rounds import StepRounds, view_rounds
-from aeon.report.patterns import COMPARED, steps_carried_out
+from aeon.report.patterns import COMPARED
+from aeon.report.scores import steps_carried_out
 from aeon.report.words import shorten
 
 _LONGEST = 2_000
