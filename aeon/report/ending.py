@@ -95,13 +95,17 @@ def headline(result: RunResult) -> str:
     clauses += [describe_samples(one) for one in _find_samples(result)[-1:]]
     if result.checks:
         clauses.append(f"checks passed {count_passed(result.checks)}")
-    if result.converged and result.self_judged:
-        clauses.append("judged by the model that did the work")
-    if result.converged and _list_advisories(result, "not_calibrated"):
-        clauses.append("not judged as the thresholds were calibrated")
+    clauses += _describe_judge(result)
     if result.baseline:
         clauses.append(describe_baseline(result.baseline))
     return f"{'; '.join(clauses)}."
+
+
+def _describe_judge(result: RunResult) -> Iterator[str]:
+    if result.self_judged and (result.assessed_pass or result.baseline):
+        yield "judged by the model that did the work"
+    if result.converged and _list_advisories(result, "not_calibrated"):
+        yield "not judged as the thresholds were calibrated"
 
 
 def _list_advisories(result: RunResult, kind: AdvisoryKind) -> list[str]:

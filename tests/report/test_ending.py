@@ -98,8 +98,19 @@ def configured(result: RunResult, group: str, **values: Any) -> dict[str, Any]:
         ((DONE,), {"self_judged": True}, "Converged; judged by the model that did the work."),
         (
             (DONE,),
-            {"self_judged": True, "termination_reason": "completed", "converged": False},
-            "Completed.",
+            {"self_judged": True, "termination_reason": "plateau", "converged": False},
+            "Finished without converging: the last passes gained nothing (plateau); "
+            "judged by the model that did the work.",
+        ),
+        (
+            (DONE,),
+            {
+                "self_judged": True,
+                "assessed_pass": None,
+                "termination_reason": "interrupted",
+                "converged": False,
+            },
+            "Interrupted.",
         ),
         (
             (DONE,),
