@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from aeon.domain.assessment import ComparedWithEarlier
@@ -147,9 +147,8 @@ def describe_bought(bought: PassesBought | None) -> str:
     passes = f"Pass {end}" if bought.later_passes == 1 else f"Passes {first + 1} to {end}"
     clauses = [f"{passes} took {bought.later_share:.0%} of the tokens", *_describe_change(bought)]
     clauses += [
-        f"{count_noun(number, 'comparison')} found it {_COMPARED[outcome]}"
+        f"{count_noun(number, 'comparison')} {_COMPARED[outcome]}"
         for outcome, number in bought.comparisons.items()
-        if outcome in _COMPARED
     ]
     if bought.last_gain is not None and bought.last_gain < end:
         clauses.append(f"nothing was gained after pass {bought.last_gain}")
@@ -166,7 +165,12 @@ def _describe_change(bought: PassesBought) -> list[str]:
     return [f"the answer changed by {bought.changed:.0%}", *_describe_difference(first, last)]
 
 
-_COMPARED = {"better": "better", "as_good": "as good", "worse": "worse, and it was set back"}
+_COMPARED: Mapping[ComparedWithEarlier, str] = {
+    "better": "found it better",
+    "as_good": "found it as good",
+    "worse": "found it worse, and it was set back",
+    "unknown": "could not be had, and it was set back",
+}
 
 
 def _describe_difference(first: AnswerPoint, last: AnswerPoint) -> list[str]:

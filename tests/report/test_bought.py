@@ -49,7 +49,8 @@ def bought(first: AnswerPoint, last: AnswerPoint, **fields: Any) -> PassesBought
         (
             bought(point(1), point(3), comparisons={"better": 1, "unknown": 1}, last_gain=3),
             "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
-            "1 comparison found it better; nothing was gained after pass 3.",
+            "1 comparison found it better; 1 comparison could not be had, and it was set back; "
+            "nothing was gained after pass 3.",
         ),
         (
             bought(point(1, "2 of 3"), point(4, score=0.9), last_gain=None),
