@@ -37,8 +37,8 @@ class Contract:
         counts as Aeon's."""
         name = f"{self.component}: {type(component).__name__}.{self.method}"
         try:
-            method = fit_method(getattr(component, self.method))
-            value = method(*arguments, **more)
+            method = getattr(component, self.method)
+            value = (fit_method(method) if more else method)(*arguments, **more)
         except AeonError:
             raise
         except pydantic.ValidationError as error:
