@@ -1,7 +1,7 @@
 """What the controller's decisions are worth, without a model: tasks of a known quality, a worker that improves or
 spoils with known chances, a judge and checks with known errors, all through the real kernel.
 
-    python benchmarks/controller.py [--tasks 1000] [--seed 1] [--judge 0.75] [--noise 0.1] [--coverage 0.8]
+    python benchmarks/controller.py [--tasks 1000] [--seed 1] [--arm "passes, gate"] [--judge 0.75] [--noise 0.1]
 
 Prints a table, an arm a line: the mean true quality of the answer that is given, how often the answer is better and
 worse than the first one, the share of answers that are good, and calls. True quality is a number in [0, 1]: judge,
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from math import nan
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 from aeon.convergence.comparison import Candidate
 from aeon.domain.assessment import (
@@ -40,12 +41,14 @@ from aeon.execution.outcome import Worked
 from aeon.execution.samples import Sampler
 from aeon.execution.settings import ExecutionSettings, Mode
 from aeon.execution.steps import StepExecutor
+from aeon.execution.threads import Workers
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.transitions import finish_step
 from aeon.refinement.refiner import Refiner
 
+T = TypeVar("T")
 GOOD = 0.8
 """The true quality from which on an answer is good: what the judge's threshold is meant for."""
 REVIEWED = SemanticValidationReport(validation_id="r", artifact_type="cross_phase")
@@ -85,6 +88,7 @@ ARMS = (
     Arm("16 samples, by checks", "single", 16, "check", checks=True),
     Arm("passes"),
     Arm("passes, best", best=True),
+    Arm("passes, gate, latest", gate=True),
     Arm("passes, gate", gate=True, best=True),
     Arm("passes, gate, patience", gate=True, patience=2, best=True),
     Arm("passes, checks", checks=True, best=True),
@@ -254,6 +258,19 @@ class Parts:
         return (CheckOutcome(name="tests", type="python", passed=self._found[answer]),)
 
 
+class PromptWorkers(Workers):
+    """Works where it is asked to: nothing here waits for a server, and a thread for each call takes
+    longer than what the kernel decides."""
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(work())
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
 @dataclass(frozen=True)
 class Ended:
     """What came of a run: true qualities of the first and the given answer, and calls."""
@@ -297,7 +314,8 @@ def run_task(arm: Arm, seed: int, chances: Chances) -> Ended:
 def run_arm(job: tuple[Arm, int, int, Chances]) -> list[Ended]:
     """All tasks of one arm."""
     arm, tasks, seed, chances = job
-    return [run_task(arm, seed * 1_000_003 + number, chances) for number in range(tasks)]
+    with patch("aeon.kernel.run.Workers", PromptWorkers):
+        return [run_task(arm, seed * 1_000_003 + number, chances) for number in range(tasks)]
 
 
 def describe(arm: Arm, ended: Sequence[Ended]) -> str:
@@ -316,15 +334,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--arm", action="append", choices=[arm.name for arm in ARMS])
     for name, chance in vars(Chances()).items():
         parser.add_argument(f"--{name}", type=float, default=chance)
     given = parser.parse_args()
     chances = Chances(**{name: getattr(given, name) for name in vars(Chances())})
     print("| arm | mean quality | good | better than the first | worse | ratio | calls |")
     print("|---|---:|---:|---:|---:|---:|---:|")
-    jobs = [(arm, given.tasks, given.seed, chances) for arm in ARMS]
+    arms = [arm for arm in ARMS if not given.arm or arm.name in given.arm]
+    jobs = [(arm, given.tasks, given.seed, chances) for arm in arms]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for arm, ended in zip(ARMS, pool.map(run_arm, jobs), strict=True):
+        for arm, ended in zip(arms, pool.map(run_arm, jobs), strict=True):
             print(describe(arm, ended), flush=True)
 
 
