@@ -297,15 +297,18 @@ def _hash_sources(run: Identity) -> Hashes:
 def find_overrun(
     reason: TerminationReason, limits: LimitSettings, spent: TokenUsage, timings: Timings
 ) -> Overrun | None:
-    """Return by how much the cap that ended a run was exceeded; None where no cap ended it, or it
-    was not exceeded."""
+    """Return by how much a cap was exceeded, first that which ended the run; None where none
+    was."""
     figures = {
         "max_tokens": (limits.max_tokens, spent.total_tokens),
         "max_cost": (limits.max_cost, spent.cost),
         "max_seconds": (limits.max_seconds, round(timings.total_seconds, 1)),
     }
-    cap, used = figures.get(reason, (None, None))
-    return Overrun(cap=cap, used=used) if cap and used and used > cap else None
+    for limit in sorted(figures, key=lambda name: name != reason):
+        cap, used = figures[limit]
+        if cap and used and used > cap:
+            return Overrun(limit=limit, cap=cap, used=used)
+    return None
 
 
 def _steps_left(plan: Plan | None) -> dict[str, StepState]:

@@ -150,8 +150,10 @@ class Degradation(Value):
 
 
 class Overrun(Value):
-    """How far the calls under way exceeded the cap that ended a run: tokens, seconds, or cost."""
+    """How far the last calls exceeded a cap: tokens, seconds, or cost. `limit` is its key under
+    `limits`; an older result leaves it empty, as only the cap that ended the run was reported."""
 
+    limit: str = ""
     cap: float
     used: float
 
@@ -218,7 +220,7 @@ class RunResult(Value):
     `steps_left` the state of each step that is not complete, by id. `unusable_steps` failed because
     a model's answer was unusable, `unusable_calls` are the names of all calls with such answers:
     when a run that did not end well is resumed, these are requested again. `overrun` is None unless
-    the cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also
+    a cap was exceeded, whatever ended the run. `self_judged`: a model that did the work also
     judged it. `checks` are the outcomes of the checks on this answer. `open_issues` are the known
     faults still in the answer; `waits_for` are the questions that a person must answer before the
     run can continue; `bought` is None if no pass had a complete answer, `baseline` if no direct

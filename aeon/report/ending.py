@@ -19,6 +19,7 @@ from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.result import (
     BaselineReport,
     DegradationKind,
+    Overrun,
     RunResult,
     Saved,
     TokenUsage,
@@ -89,7 +90,8 @@ def find_page(directory: Path) -> Path | None:
 def headline(result: RunResult) -> str:
     """Return the sentence that every screen begins with: how the run ended, and what was
     missing."""
-    clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
+    clauses = [verdict(result).removesuffix("."), *_exceeded_caps(result)]
+    clauses += [*_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.open_issues:
         clauses.append(count_open_issues(result.open_issues))
     clauses += [describe_samples(one) for one in _find_samples(result)[-1:]]
@@ -153,10 +155,22 @@ def verdict(result: RunResult) -> str:
 def _describe_cap(result: RunResult) -> str:
     reason = result.termination_reason
     overrun = result.overrun
-    if overrun is None or reason not in _CAPS:
+    if overrun is None or (overrun.limit or reason) != reason:
         return f"limits.{reason} was reached"
-    cap = _CAPS[reason].format(_format_figure(overrun.cap))
-    return f"the cap of {cap} was reached with {_format_figure(overrun.used)}"
+    return _describe_overrun(overrun, reason, "reached")
+
+
+def _exceeded_caps(result: RunResult) -> list[str]:
+    """Return the cap that the last calls exceeded, in a run that it did not end."""
+    overrun = result.overrun
+    if overrun is None or (overrun.limit or result.termination_reason) == result.termination_reason:
+        return []
+    return [_describe_overrun(overrun, overrun.limit, "exceeded")]
+
+
+def _describe_overrun(overrun: Overrun, limit: str, how: str) -> str:
+    cap = _CAPS[limit].format(_format_figure(overrun.cap))
+    return f"the cap of {cap} was {how} with {_format_figure(overrun.used)}"
 
 
 def _format_figure(value: float) -> str:

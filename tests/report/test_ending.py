@@ -183,6 +183,18 @@ def test_a_cap_that_was_overrun_is_named_with_both_figures(
     assert ending.headline(run) == f"Finished without converging: {words} ({limit})."
 
 
+def test_a_cap_that_the_last_call_exceeded_is_named_whatever_ended_the_run(
+    converged: RunResult,
+) -> None:
+    run = converged.model_copy(update={"overrun": Overrun(limit="max_cost", cap=0.03, used=0.05)})
+    words = "the cap of 0.03 on cost was exceeded with 0.05"
+    assert ending.headline(run) == f"Converged; {words}."
+    stopped = run.model_copy(update={"termination_reason": "max_llm_calls", "converged": False})
+    assert ending.headline(stopped) == (
+        f"Finished without converging: limits.max_llm_calls was reached (max_llm_calls); {words}."
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "tone"),
     [
