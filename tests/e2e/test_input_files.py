@@ -134,7 +134,7 @@ def test_an_inner_file_that_was_changed_is_not_used(
     assert not (newest(tmp_path) / "files").exists()
 
 
-def test_the_page_shows_a_small_image_and_links_to_a_large_one(
+def test_the_page_shows_a_small_image_a_large_one_shrunk_and_links_to_both(
     aeon: RunAeon, photo: Path, tmp_path: Path
 ) -> None:
     noise = random.Random(0).randbytes(3 * 200 * 200)
@@ -146,8 +146,9 @@ def test_the_page_shows_a_small_image_and_links_to_a_large_one(
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
     assert "img-src data:;" in policy[1]
-    assert page.count("<img ") == 1
+    assert page.count("<img ") == 2
     assert 'src="data:image/png;base64,' in page
+    assert 'src="data:image/webp;base64,' in page
     for content in (PNG, large):
         assert f'href="files/{hashlib.sha256(content).hexdigest()}.png"' in page
     (tmp_path / "to").mkdir()
