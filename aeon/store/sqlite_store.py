@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from errno import ENOENT
 from functools import lru_cache
@@ -19,7 +19,14 @@ from aeon.domain.errors import StoreFailed
 from aeon.files.shortage import find_shortage
 from aeon.files.text import load_json, make_private
 from aeon.store.models import CallPath, Entry, StoreRequest
-from aeon.store.texts import condense, json_text, restore
+from aeon.store.texts import (
+    MAX_RATIO,
+    MAX_STORE_CHARACTERS,
+    CharacterBudget,
+    condense,
+    json_text,
+    restore,
+)
 
 APPLICATION_ID = 0x41454F4E
 """`AEON`, in the file's header: marks the file as a store."""
@@ -59,6 +66,8 @@ _WHOSE = """
 SELECT (SELECT count(*) FROM sqlite_master), application_id, user_version
 FROM pragma_application_id, pragma_user_version
 """
+
+_SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 class SqliteStore:
@@ -100,14 +109,23 @@ class SqliteStore:
 
     def entries(self) -> Iterator[Entry]:
         """Yield every answer that exists when the first is taken, by pass and then in order of
-        arrival."""
+        arrival. Raises StoreFailed for one that unpacks to very much more than its size."""
         with _explain_errors(self.path, "read"), self._reading:
             ids = [
                 row[0]
                 for row in self._read("SELECT id FROM answers ORDER BY pass_number, id").fetchall()
             ]
+            (size,) = self._read(_SIZE).fetchone()
+        most = max(MAX_STORE_CHARACTERS, MAX_RATIO * size)
+        budget = CharacterBudget(most, "its requests together are")
+
+        def read_text(name: str) -> str:
+            text = self._text(name)
+            budget.spend(text)
+            return text
+
         for number in ids:
-            entry = self._find("id = ?", number)
+            entry = self._find("id = ?", number, read_text)
             if entry is not None:
                 yield entry
 
@@ -171,7 +189,9 @@ class SqliteStore:
             raise
         self._stored_texts.update(texts)
 
-    def _find(self, condition: str, value: str | int) -> Entry | None:
+    def _find(
+        self, condition: str, value: str | int, text: Callable[[str], str] | None = None
+    ) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
             usable = self._find_usable_column()
             query = (
@@ -182,9 +202,8 @@ class SqliteStore:
                 return None
             key, content, kind, *place, body, places, answer, time, is_usable = row
             path = CallPath.model_validate(dict(zip(_PLACE, place, strict=True)))
-            request = StoreRequest(
-                kind=kind, path=path, body=restore(load_json(body), load_json(places), self._text)
-            )
+            body = restore(load_json(body), load_json(places), text or self._text)
+            request = StoreRequest(kind=kind, path=path, body=body)
             # The stored digests: computing them again would take longer than reading the answer.
             # answer.
             request.__dict__.update(key=key, content=content)

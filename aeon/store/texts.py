@@ -22,6 +22,10 @@ from aeon.store.models import canonical
 
 MAX_REQUEST_CHARACTERS = 50_000_000
 """Most characters of one stored request's texts, including the names of their parts."""
+MAX_STORE_CHARACTERS = 200_000_000
+"""Most characters of all requests of a store that are read together, or `MAX_RATIO` times its size
+if that is more."""
+MAX_RATIO = 100
 SHORTEST = 256
 """Characters: storing a shorter text in place costs less than the name of a row."""
 _MOST_OF_A_CHARACTER = 6  # \u0000
@@ -73,15 +77,11 @@ def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> J
     """Restore the complete request; `row` returns a row by name. Changes `request`. Raises
     ValueError for texts longer than a request may have: rows that contain each other twice double
     each time."""
-    left = MAX_REQUEST_CHARACTERS
+    budget = CharacterBudget(MAX_REQUEST_CHARACTERS, "a request is")
 
     def read(name: str) -> str:
-        nonlocal left
         text = row(name)
-        left -= len(text) + _NAME_LENGTH
-        if left < 0:
-            most = f"{MAX_REQUEST_CHARACTERS:,} characters"
-            raise ValueError(f"a request is longer than the allowed {most}")
+        budget.spend(text)
         return (
             "".join(map(read, text[1:].split(" ")))
             if text.startswith("*")
@@ -94,6 +94,21 @@ def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> J
             target = target[part]
         target[last] = load_json(read(name))
     return request
+
+
+class CharacterBudget:
+    """The characters that rows may still unpack to; `subject` is what is too long without them."""
+
+    def __init__(self, most: int, subject: str) -> None:
+        self._most = most
+        self._left = most
+        self._subject = subject
+
+    def spend(self, row: str) -> None:
+        """Count a row and its name. Raises ValueError if too few characters are left."""
+        self._left -= len(row) + _NAME_LENGTH
+        if self._left < 0:
+            raise ValueError(f"{self._subject} longer than the allowed {self._most:,} characters")
 
 
 def cut_text(text: str) -> tuple[str, Rows]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from aeon.domain.errors import StoreFailed
+from aeon.store import sqlite_store
 from aeon.store.interface import AnswerStore
 from aeon.store.sqlite_store import SqliteStore, create_file
 from tests.store.entries import SYSTEM, asked, entry
@@ -553,3 +554,27 @@ def test_a_folder_in_the_place_of_a_store_is_no_lack_of_file_handles(tmp_path: P
     with pytest.raises(StoreFailed, match="unable to open") as raised:
         SqliteStore(tmp_path / "store.sqlite")
     assert "ulimit" not in raised.value.hint
+
+
+def test_requests_that_unpack_to_too_much_together_are_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "MAX_STORE_CHARACTERS", 1_000_000)
+    store = SqliteStore(path)
+    for number in range(60):
+        store.put(entry(f"{number}", step=f"s{number}"))
+    assert len(list(store.entries())) == 60
+    connection = sqlite3.connect(path)
+    rows = [("0", f"={'x' * 1000}"), *((str(n), f"*{n - 1} {n - 1}") for n in range(1, 11))]
+    rows.append(("whole", "*open 10 open"))
+    connection.executemany("INSERT INTO texts VALUES (?, ?)", [*rows, ("open", '="')])
+    connection.execute("""UPDATE answers SET places = '[[["messages", 0, "content"], "whole"]]'""")
+    connection.commit()
+    (size,) = connection.execute(sqlite_store._SIZE).fetchone()
+    connection.close()
+    with pytest.raises(StoreFailed, match=f"together are longer than the allowed {100 * size:,}"):
+        list(store.entries())
+    one = store.get(asked("1", step="s1").key)
+    assert one is not None
+    assert len(one.request.body["messages"][0]["content"]) == 1024 * 1000
+    store.close()
