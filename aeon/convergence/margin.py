@@ -49,13 +49,14 @@ def is_close(assessment: ConvergenceAssessment, settings: ConvergenceSettings) -
 
 
 def take_median(judgements: Sequence[ConvergenceAssessment]) -> ConvergenceAssessment:
-    """Return the middle judgement by verdict and lowest score, the lower of two, with the spread of
-    each score."""
+    """Return the middle judgement by verdict and lowest score, the lower of two, with the number of
+    judgements and the spread of each score."""
     if len(judgements) == 1:
         return judgements[0]
     ordered = sorted(judgements, key=_rank)
     median = ordered[(len(ordered) - 1) // 2]
-    return median.model_copy(update={"spread": _measure_spread(judgements)})
+    repeated = {"judgements": len(judgements), "spread": _measure_spread(judgements)}
+    return median.model_copy(update=repeated)
 
 
 def _rank(assessment: ConvergenceAssessment) -> tuple[bool, float]:

@@ -63,7 +63,8 @@ class CriterionResult(Value):
 class ConvergenceAssessment(Value):
     """Whether the task is done (FR-017 to FR-025, FR-068). `converged` and `reason_codes` follow
     from the model's judgement and the thresholds; `blocking_issues` are the `detected_issues` that
-    prevent convergence. `spread` is the range of each score in a repeated judgement."""
+    prevent convergence. `judgements` were made, and `spread` is the range of each score in them,
+    empty for a single one."""
 
     converged: bool
     reason_codes: tuple[str, ...] = Field(min_length=1)
@@ -72,6 +73,7 @@ class ConvergenceAssessment(Value):
     detected_issues: tuple[str, ...] = ()
     blocking_issues: tuple[str, ...] = ()
     criteria: tuple[CriterionResult, ...] = ()
+    judgements: int = 1
     spread: dict[str, float] = Field(default_factory=dict)
     metadata: JsonObject = Field(default_factory=dict)
 

@@ -28,6 +28,7 @@ from aeon.domain.result import (
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.bought import count_open_issues
 from aeon.report.partial import PartialResult
+from aeon.report.scores import describe_repeats
 from aeon.report.words import (
     answer_command,
     command_of,
@@ -332,7 +333,7 @@ def _gaps(result: RunResult) -> list[Points]:
     checks = [(f"check {one.name}", _describe_check(one)) for one in result.checks if one.blocks]
     left = [one for one in result.advisories if one.kind == "manual_intervention"]
     low = [
-        (name, f"{round_down(score):.2f} (threshold {threshold:.2f})")
+        (name, f"{round_down(score):.2f} ({describe_threshold(result, name, threshold)})")
         for name, score, threshold in _low_scores(result)
     ]
     for_person = [("for you", one.message) for one in left]
@@ -455,6 +456,17 @@ def scores(result: RunResult) -> list[tuple[str, float, float]]:
         for name in SCORE_CODES
     ]
     return [(name, score, bar) for name, score, bar in found if score is not None]
+
+
+def describe_threshold(result: RunResult, name: str, threshold: float) -> str:
+    """Describe the threshold of one of the `scores`, and how far its judgements went apart."""
+    judged = (
+        passed.evaluation_results.convergence
+        for passed in result.history.passes
+        if passed.pass_number == result.assessed_pass
+    )
+    repeats = describe_repeats(next(judged, None), name)
+    return f"threshold {threshold:.2f}{repeats and f'; {repeats}'}"
 
 
 def _steps(result: RunResult) -> tuple[PlanStep, ...]:

@@ -128,6 +128,14 @@ def read_scores(assessment: ConvergenceAssessment) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def describe_repeats(assessment: ConvergenceAssessment | None, name: str) -> str:
+    """Describe how far the judgements of a score went apart, as `3 judgements, spread 0.07`; empty
+    for a single one."""
+    if assessment is None or assessment.judgements == 1 or name not in assessment.spread:
+        return ""
+    return f"{assessment.judgements} judgements, spread {assessment.spread[name]:.2f}"
+
+
 def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAssessment]]:
     for passed in history.passes:
         if passed.evaluation_results.convergence is not None:

@@ -38,6 +38,7 @@ def test_the_judgement_in_the_middle_counts_whole() -> None:
     assert median.scores.completeness_score == 0.94
     assert not median.converged
     assert median.spread == {"completeness": 0.07, "coherence": 0.0, "consistency": 0.0}
+    assert median.judgements == 3
 
 
 def test_of_two_the_lower_counts() -> None:

@@ -15,6 +15,7 @@ from aeon.cli.terminal.output import open_page
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, warn
 from aeon.domain.errors import ArtefactError, ConfigError
+from aeon.domain.history import ExecutionHistory
 from aeon.files.jsonl import read_lines
 from aeon.files.secret_forms import find_masked_names, mask_variables
 from aeon.observability.cycle_log import with_whole_plans
@@ -28,7 +29,8 @@ from aeon.report.page.build import write_report
 from aeon.report.page.passes import view_passes
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
-from aeon.report.words import escape_controls, one_line, relative_to_here
+from aeon.report.scores import describe_repeats, read_scores
+from aeon.report.words import escape_controls, one_line, relative_to_here, round_down
 
 _MOST_ROUNDS = 100
 _FACTS = {
@@ -112,11 +114,24 @@ def _describe(record: Record, *, as_json: bool) -> str:
         return json.dumps({**facts, "patterns": patterns.model_dump(mode="json")}, indent=2)
     lines = [one_line(result.task), f"{headline(result)} {describe_spent(result)}"]
     lines += filter(None, [describe_bought(result.bought)])
+    lines += _describe_repeats(result.history)
     for finding in findings:
         lines += _describe_finding(finding)
     lines += _describe_rounds(record, items)
     lines += [f"{purpose}: {command}" for purpose, command in ways]
     return escape_controls("\n".join(lines))
+
+
+def _describe_repeats(history: ExecutionHistory) -> Iterator[str]:
+    """Yield a line with the scores of each pass that was judged more than once."""
+    for passed in history.passes:
+        assessment = passed.evaluation_results.convergence
+        if assessment and assessment.judgements > 1:
+            scores = (
+                f"{name} {round_down(score):.2f} ({describe_repeats(assessment, name)})"
+                for name, score in read_scores(assessment).items()
+            )
+            yield f"pass {passed.pass_number}: {', '.join(scores)}"
 
 
 def _describe_rounds(record: Record, items: Sequence[Item]) -> Iterator[str]:

@@ -76,10 +76,9 @@ def _facts(result: RunResult) -> Table:
     )
     for name, score, bar in ending.scores(result):
         style = "bold green" if score >= bar else "bold yellow"
-        table.add_row(
-            f"  {name}",
-            Text.assemble((f"{round_down(score):.2f}", style), (f" (threshold {bar:.2f})", "dim")),
-        )
+        remark = f" ({ending.describe_threshold(result, name, bar)})"
+        shown = Text.assemble((f"{round_down(score):.2f}", style), (remark, "dim"))
+        table.add_row(f"  {name}", shown)
     rows += [("spent", ending.describe_spent(result))]
     if result.bought and result.bought.later_passes:
         rows.append(("bought", describe_bought(result.bought)))

@@ -10,14 +10,15 @@ from textwrap import wrap
 
 from pydantic_core import from_json
 
-from aeon.cli.progress.view import SCORES, RunView, was_called
+from aeon.cli.progress.view import RunView, was_called
 from aeon.domain import events as e
-from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES, ValidationIssue
 from aeon.report.ending import open_questions
+from aeon.report.scores import describe_repeats, read_scores
 from aeon.report.words import (
     count_noun,
     format_clock,
@@ -187,9 +188,7 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
         case e.Assessed(assessment=assessment):
             codes = ", ".join(assessment.reason_codes)
             verdict = "converged" if assessment.converged else f"not converged: {codes}"
-            return [
-                _join(event.pass_number, "convergence", _scores(assessment.scores, view), verdict)
-            ]
+            return [_join(event.pass_number, "convergence", _scores(assessment, view), verdict)]
         case e.ChecksDone():
             return [_describe_checks(event)]
         case e.Validated(report=report):
@@ -215,17 +214,17 @@ def _describe_failed(check: CheckOutcome) -> str:
     return f"{name}{optional}: {one_line(check.feedback, 200)}".rstrip(": ")
 
 
-def _scores(given: ConvergenceScores, view: RunView) -> str:
-    scores = {name: given[f"{name}_score"] for name in SCORES}
-    least = {
-        name: f" (threshold {getattr(view.thresholds, name):.2f})" if view.thresholds else ""
-        for name in SCORES
-    }
+def _scores(assessment: ConvergenceAssessment, view: RunView) -> str:
     return "  ".join(
-        f"{name} {round_down(one):.2f}{least[name]}"
-        for name, one in scores.items()
-        if one is not None
+        f"{name} {round_down(score):.2f}{_remark_on(assessment, name, view)}"
+        for name, score in read_scores(assessment).items()
     )
+
+
+def _remark_on(assessment: ConvergenceAssessment, name: str, view: RunView) -> str:
+    least = f"threshold {getattr(view.thresholds, name):.2f}" if view.thresholds else ""
+    remarks = "; ".join(filter(None, (least, describe_repeats(assessment, name))))
+    return remarks and f" ({remarks})"
 
 
 def _refinement(record: RefinementRecord) -> str:

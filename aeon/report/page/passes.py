@@ -20,7 +20,7 @@ from aeon.report.items import Item
 from aeon.report.page.graph import draw_plan
 from aeon.report.page.rounds import StepRounds, view_rounds
 from aeon.report.patterns import COMPARED
-from aeon.report.scores import steps_carried_out
+from aeon.report.scores import describe_repeats, steps_carried_out
 from aeon.report.words import shorten
 
 _LONGEST = 2_000
@@ -74,6 +74,12 @@ class PassView:
     def drawing(self) -> Markup:
         """The pass's plan, drawn each time: those of a long run are large together."""
         return draw_plan(self.steps, self.links, self.changed)
+
+    def remark_on(self, name: str) -> str:
+        """Return how far the judgements of a score went apart, in brackets; empty for a single
+        one."""
+        repeats = describe_repeats(self.assessment, name)
+        return repeats and f" ({repeats})"
 
 
 def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassView]:
