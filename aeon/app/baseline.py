@@ -8,6 +8,7 @@ from pathlib import Path
 from aeon.app.parent import Parent
 from aeon.app.process import Process
 from aeon.config.settings import Settings
+from aeon.domain.assessment import AnswerComparison
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import BaselineReport, RunResult, TokenUsage
 from aeon.execution.settings import ExecutionSettings
@@ -92,13 +93,16 @@ def find_free_folder(directory: Path) -> Path:
 def report_baseline(result: RunResult, direct: RunResult, place: Path | None) -> BaselineReport:
     """Compare a run's answer with that of one direct call, and report what each used."""
     results = direct.history.passes[-1].evaluation_results
-    compared = results.comparison
+    compared = results.comparison or AnswerComparison(outcome="unknown")
+    explanations = compared.explanations
+    if compared.outcome == "unknown" and not explanations:
+        explanations = (_explain_lack(direct),)
     spent = direct.usage.by_call.get("direct")
     tokens = spent.total_tokens if spent else 0
     run_tokens = result.usage.total.total_tokens
     return BaselineReport(
-        outcome=compared.outcome if compared else "unknown",
-        explanations=compared.explanations if compared else (),
+        outcome=compared.outcome,
+        explanations=explanations,
         answer=direct.answer,
         checks=direct.checks,
         tokens=tokens,
@@ -106,6 +110,15 @@ def report_baseline(result: RunResult, direct: RunResult, place: Path | None) ->
         times=run_tokens / tokens if tokens and run_tokens else None,
         folder=place.name if place else None,
     )
+
+
+def _explain_lack(direct: RunResult) -> str:
+    """Describe why the answer of a direct call was not compared."""
+    if direct.error:
+        return direct.error.message
+    if direct.exit_status == 0:
+        return "the caps of the run left too few calls for a comparison"
+    return f"the direct call ended {direct.termination_reason}"
 
 
 def require_answer(result: RunResult, settings: Settings) -> None:

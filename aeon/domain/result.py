@@ -198,9 +198,10 @@ class PassesBought(Value):
 
 class BaselineReport(Value):
     """One direct call for the task by the worker of a run. `outcome` compares the run's answer with
-    its `answer`; `times` is the ratio of the run's tokens to its tokens (None if one is unknown).
-    Tokens and cost are those of the direct call alone, which are not part of the run's; `folder` is
-    its own folder in the run's directory."""
+    its `answer`, `explanations` say why, also why it is `unknown`; `times` is the ratio of the
+    run's tokens to its tokens (None if one is unknown). Tokens and cost are those of the direct
+    call alone, which are not part of the run's; `folder` is its own folder in the run's
+    directory."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import pytest
 
 from aeon import Aeon, load
 from aeon.cli.main import main
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import AuthenticationFailed, ConfigError
 from aeon.domain.request import LLMRequest
 from aeon.domain.result import BaselineReport
 from aeon.report.ending import describe_baseline, headline
@@ -77,6 +77,26 @@ def test_a_direct_call_that_fails_leaves_the_run_as_it_is() -> None:
     assert result.converged
     assert result.baseline.outcome == "unknown"
     assert describe_baseline(result.baseline) == "could not be compared with one direct call"
+
+
+@pytest.mark.parametrize("call", ["direct", "comparison"])
+def test_a_comparison_that_failed_has_its_cause(call: str) -> None:
+    result = run(model(**{call: AuthenticationFailed("no such key", status=401)}))
+    assert result.baseline.outcome == "unknown"
+    assert result.baseline.explanations == ("no such key",)
+
+
+@pytest.mark.parametrize(
+    ("cap", "cause"),
+    [
+        ("max_llm_calls=7", "the caps of the run left too few calls for a comparison"),
+        ("max_tokens=100", "the direct call ended max_tokens"),
+    ],
+)
+def test_a_comparison_that_was_not_made_has_its_cause(cap: str, cause: str) -> None:
+    result = run(model(), None, f"limits.{cap}")
+    assert result.baseline.outcome == "unknown"
+    assert result.baseline.explanations == (cause,)
 
 
 def test_checks_are_run_on_the_direct_answer_too() -> None:
