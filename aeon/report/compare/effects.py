@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
@@ -10,6 +10,8 @@ from statistics import fmean
 from aeon.report.compare.rows import SCORES, ComparedRun, Comparison, show
 
 MOST_GROUPS = 12
+SHARES = {"checks": "the share of checks that passed", "converged": "the share that converged"}
+"""What is judged of a run beside its scores, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +23,18 @@ class Effect:
     groups: tuple[tuple[str, tuple[ComparedRun, ...]], ...]
 
     def means(self, figure: str) -> list[float]:
-        """Return the mean of a figure, or the share that converged, in each group where it is
-        known."""
+        """Return the mean of a figure, or a share of `SHARES`, in each group where it is known."""
         known = [collect_values(figure, runs) for _, runs in self.groups]
         return [fmean(values) for values in known if values]
 
     @property
     def sizes(self) -> tuple[float, float]:
-        """Return how far its groups differ, as a sort key: scores and the share that converged at
+        """Return how far its groups differ, as a sort key: scores and the shares of `SHARES` at
         most, then tokens, as a share of their largest mean. Groups of one run each only show the
         runs themselves."""
         if all(len(runs) == 1 for _, runs in self.groups):
             return 0.0, 0.0
-        judged = max(_spread(self.means(name)) for name in (*SCORES, "converged"))
+        judged = max(_spread(self.means(name)) for name in (*SHARES, *SCORES))
         tokens = self.means("tokens")
         return judged, _spread(tokens) / (max(tokens, default=0) or 1)
 
@@ -44,11 +45,22 @@ def _spread(values: Sequence[float]) -> float:
 
 def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
     """Return a figure of the runs that came to their end, where it is known; `converged` as 1 or 0,
-    also for failed runs."""
+    also for failed runs; `checks` as the share that passed."""
     if figure == "converged":
         return [float(run.converged) for run in runs if run.converged is not None]
-    found = (run.figures[figure] for run in runs if not run.error)
+    ended = [run for run in runs if not run.error]
+    if figure == "checks":
+        return list(_collect_shares(ended))
+    found = (run.figures[figure] for run in ended)
     return [value for value in found if value is not None]
+
+
+def _collect_shares(runs: Iterable[ComparedRun]) -> Iterator[float]:
+    """Yield the share of checks that passed, of runs that have any."""
+    for run in runs:
+        if run.checks:
+            number, _, total = run.checks.partition(" of ")
+            yield int(number) / int(total)
 
 
 def effects(comparison: Comparison) -> list[Effect]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aeon.domain.history import GOOD_ENDS
 from aeon.report.compare.divergence import Divergence
-from aeon.report.compare.effects import Effect, collect_values
+from aeon.report.compare.effects import SHARES, Effect, collect_values
 from aeon.report.compare.forms import format_figure
 from aeon.report.compare.rows import SCORES, ComparedRun, Comparison, show
 from aeon.report.scores import NOTICEABLE
@@ -168,15 +168,16 @@ def name_thresholds(runs: Sequence[ComparedRun]) -> str:
 
 
 def describe_effect(effect: Effect) -> str:
-    """Describe what a parameter affects most: a score, the share that converged, or else tokens."""
+    """Describe what a parameter affects most: a score, the share of checks that passed or of runs
+    that converged, or else tokens."""
     if all(len(runs) == 1 for _, runs in effect.groups):
         return ""
-    spreads = {name: _range(effect.means(name)) for name in (*SCORES, "converged")}
+    spreads = {name: _range(effect.means(name)) for name in (*SHARES, *SCORES)}
     name = max(spreads, key=lambda one: spreads[one][1] - spreads[one][0])
     low, high = spreads[name]
     if round(high - low, 6) >= NOTICEABLE:
-        if name == "converged":
-            return f"Moves the share that converged most, from {low:.0%} to {high:.0%}."
+        if name in SHARES:
+            return f"Moves {SHARES[name]} most, from {low:.0%} to {high:.0%}."
         return (
             f"Moves {name} most, from {format_figure(name, low)} to "
             f"{format_figure(name, high)} (means)."
@@ -189,8 +190,11 @@ def describe_effect(effect: Effect) -> str:
 
 
 def _describe_scores(effect: Effect) -> str:
-    """State that a parameter affects no score, as far as scores were measured on both sides."""
+    """State that a parameter affects no score, as far as scores were measured on both sides;
+    otherwise that it affects no checks."""
     measured = [name for name in SCORES if len(effect.means(name)) > 1]
+    if not measured and len(effect.means("checks")) > 1:
+        return f"Moves {SHARES['checks']} by less than {NOTICEABLE:.0%}"
     if not measured:
         return "Scores were not measured with several of its values"
     if len(measured) < len(SCORES):
@@ -227,14 +231,14 @@ def _count_values(key: str, runs: Sequence[ComparedRun]) -> int:
 
 
 def describe_two(comparison: Comparison) -> str:
-    """Describe two runs in a sentence: their differences, their ends, and the usage and scores of
-    the second."""
+    """Describe two runs in a sentence: their differences, their ends, their checks, and the usage
+    and scores of the second."""
     first, second = comparison.runs
     parts: list[str] = []
     parts += _in_what(comparison)
     parts += _ends(first, second)
     if first.has_result and second.has_result:
-        parts += [_tokens(first, second), _scores(first, second)]
+        parts += [_checks(first, second), _tokens(first, second), _scores(first, second)]
     return " ".join(part for part in parts if part)
 
 
@@ -261,6 +265,18 @@ def _ends(first: ComparedRun, second: ComparedRun) -> Iterator[str]:
 
 def _verb(end: str) -> str:
     return end if end in (*GOOD_ENDS, "failed") else f"ended {end}"
+
+
+def _checks(first: ComparedRun, second: ComparedRun) -> str:
+    """Describe how many checks of each answer passed."""
+    if not first.checks and not second.checks:
+        return ""
+    if first.checks == second.checks:
+        return f"Both passed {first.checks} checks."
+    if not first.checks:
+        return f"Run {first.name} had no checks, run {second.name} passed {second.checks}."
+    other = second.checks or "had none"
+    return f"Run {first.name} passed {first.checks} checks, run {second.name} {other}."
 
 
 def _tokens(first: ComparedRun, second: ComparedRun) -> str:

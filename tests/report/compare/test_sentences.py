@@ -238,6 +238,37 @@ def test_what_a_parameter_moves_is_the_largest_difference_of_means(
     assert sentences.describe_effect(effect) == sentence
 
 
+@pytest.mark.parametrize(
+    ("passed", "sentence"),
+    [
+        (
+            ("1 of 4", "3 of 4", "4 of 4"),
+            "Moves the share of checks that passed most, from 50% to 100%.",
+        ),
+        (
+            ("3 of 4", "3 of 4", "3 of 4"),
+            "Moves the share of checks that passed by less than 2%; moves tokens from 10 to 30 "
+            "(means).",
+        ),
+        (
+            ("1 of 4", "3 of 4", ""),
+            "Scores were not measured with several of its values; moves tokens from 10 to 30 "
+            "(means).",
+        ),
+    ],
+)
+def test_checks_count_where_no_score_was_measured(
+    passed: tuple[str, str, str], sentence: str
+) -> None:
+    given = zip(passed, (1, 1, 2), (10, 10, 30), strict=True)
+    runs = tuple(
+        core(str(place), figures={"tokens": tokens}, parameters={"key": value}, checks=checks)
+        for place, (checks, value, tokens) in enumerate(given)
+    )
+    (effect,) = effects(Comparison(runs, ("key",)))
+    assert sentences.describe_effect(effect) == sentence
+
+
 def test_parameters_are_ordered_by_their_effect() -> None:
     runs = tuple(
         run(
@@ -316,6 +347,27 @@ FULL = {"completeness": 0.9, "coherence": 0.9, "consistency": 0.9}
             pending("b", "cut off"),
             (),
             "The settings of these runs are not known. Run a converged, run b ended cut off.",
+        ),
+        (
+            core("a", figures={"tokens": 5}, checks="2 of 3"),
+            core("b", figures={"tokens": 5}, checks="3 of 3"),
+            (),
+            "No setting differs between these runs. Both completed. "
+            "Run a passed 2 of 3 checks, run b 3 of 3. Both took 5 tokens.",
+        ),
+        (
+            run("a", figures=FULL, checks="2 of 2"),
+            run("b", figures=FULL, checks="2 of 2"),
+            (),
+            "No setting differs between these runs. Both converged. "
+            "Both passed 2 of 2 checks. Their scores are the same.",
+        ),
+        (
+            run("a", checks="2 of 2"),
+            run("b"),
+            (),
+            "No setting differs between these runs. Both converged. "
+            "Run a passed 2 of 2 checks, run b had none.",
         ),
         (
             run("a", "failed"),
