@@ -16,7 +16,6 @@ from aeon.domain.checks import CheckOutcome, weight_passed
 from aeon.domain.errors import (
     AeonError,
     LLMError,
-    StopRequested,
     ValidationError,
     go_on_without,
 )
@@ -39,6 +38,9 @@ class Dispatcher(Protocol):
 
     def is_ending(self) -> bool:
         """Whether nothing new may start."""
+
+    def check_end(self) -> None:
+        """Raise the error that ends the run if nothing new may start."""
 
 
 CheckSample = Callable[[Plan, PlanStep], Sequence[CheckOutcome]]
@@ -123,15 +125,18 @@ class Sampler:
     ) -> tuple[Worked, AeonError | None]:
         """Return the chosen one of several answers to a `call`, and the error that must end the
         run, if any. `sites` are the numbered places of all calls; the first is announced already.
-        Raises what `ask` raises if no answer is usable."""
+        Raises what `ask` raises, or what ends the run, if no answer is usable."""
         count = self._count_samples(len(sites))
         numbered = [replace(site, sample=number) for number, site in enumerate(sites[:count])]
         drawn, failure = self._ask_all(ask, numbered, dispatcher, call, plan)
         usable = [sample for sample in drawn if sample.is_usable]
         if not usable:
-            if failure is not None or not drawn:
-                raise failure or StopRequested("the run ended before an answer was there")
-            return drawn[0].worked, None
+            if failure is not None:
+                raise failure
+            if drawn:
+                return drawn[0].worked, None
+            dispatcher.check_end()
+            raise AssertionError("samples are only left out when the run is ending")
         left = () if failure else sites[count:]
         choice = self._choose(usable, left, dispatcher, plan)
         chosen = choice.sample

@@ -24,6 +24,7 @@ from aeon.execution.outcome import Worked
 from aeon.execution.samples import Sample, choose_by_checks, choose_by_vote
 from aeon.execution.settings import ExecutionSettings
 from aeon.kernel.control import RunControl
+from aeon.llm.stack.limits import LimitSettings
 from tests.kernel.build import advisories, run
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
 
@@ -280,6 +281,21 @@ def test_samples_already_sent_get_the_grace_period_of_a_stop() -> None:
     record = result_of(outcome).samples
     assert record is not None
     assert (record.asked, record.usable) == (3, 3)
+
+
+def test_samples_that_outlast_the_time_of_a_run_do_not_end_it_as_interrupted() -> None:
+    never = Event()
+
+    def answer(request: LLMRequest) -> Any:
+        never.wait(10)
+        return numbered(request)
+
+    settings = ExecutionSettings(samples=3, grace_seconds=0.2)
+    limits = LimitSettings(max_seconds=0.05)
+    model = ScriptedModel(direct=answer)
+    outcome = run(model, mode="single", base_ttl=25, execution=settings, limits=limits)
+    never.set()
+    assert outcome.termination_reason == "max_seconds"
 
 
 def test_answers_that_were_lost_are_advised_of() -> None:
