@@ -14,7 +14,7 @@ from aeon.app.job import Job
 from aeon.app.parent import Parent, find_parent
 from aeon.checks.selection import CheckMaker, CheckSet
 from aeon.config.environment import Environment
-from aeon.config.provider import check_endpoint
+from aeon.config.provider import check_endpoint, list_addressed_secrets
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
@@ -215,9 +215,10 @@ def _refuse_too_many_samples(settings: Settings) -> None:
 
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
     """Return a function that removes from a JSON value the values of variables that the
-    configuration names as secret."""
-    names = secret_names(settings.model_dump(mode="json"), {})
-    return Scrubber(names, environ).value if names else lambda result: result
+    configuration names as secret, and those in the queries of addresses."""
+    of_addresses = list_addressed_secrets(settings.provider)
+    names = secret_names(settings.model_dump(mode="json"), {}) | of_addresses.keys()
+    return Scrubber(names, {**environ, **of_addresses}).value if names else lambda result: result
 
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:

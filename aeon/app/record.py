@@ -53,6 +53,7 @@ from aeon.domain.result import (
 )
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.execution.settings import MOST_TOOL_ROUNDS
+from aeon.files.secret_forms import mask_text
 from aeon.llm.prices import PriceBook, price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
@@ -174,7 +175,9 @@ def _list_typed(job: Job) -> tuple[str, ...] | None:
     today = _select_typed(job.composition.overrides)
     given = set(map(key_of, today))
     earlier = job.origin.overrides or () if job.origin else ()
-    return (*(text for text in earlier if key_of(text) not in given), *today)
+    typed = (*(text for text in earlier if key_of(text) not in given), *today)
+    # Those that read the environment are composed again; the others are only shown.
+    return tuple(text if "${oc.env:" in text else mask_text(text) for text in typed)
 
 
 def _select_typed(overrides: Iterable[str]) -> tuple[str, ...]:

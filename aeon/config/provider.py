@@ -10,7 +10,8 @@ from aeon.config.environment import Environment
 from aeon.config.origin import Origin, ProviderOrigin
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import show_address
+from aeon.domain.values import list_query_secrets, show_address
+from aeon.files.secret_forms import mask_value
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
     NO_NAME,
@@ -52,6 +53,8 @@ def resolve_provider(
         if calls_models:
             _check_endpoints(provider, environ)
         provider = _put_addresses_in_force(provider, environ)
+        for name, value in list_addressed_secrets(provider).items():
+            mask_value(name, value)
     settings = settings.model_copy(update={"provider": provider})
     models = _list_models(settings)
     if isinstance(provider, LocalProvider):
@@ -228,3 +231,15 @@ def _list_needed_variables(
     key = {"api_key_env": endpoint.api_key_env} if endpoint.needs_key(environ) else {}
     headers = endpoint.extra_headers_env.items()
     return key | {f"extra_headers_env.{header}": name for header, name in headers}
+
+
+def list_addressed_secrets(provider: object) -> dict[str, str]:
+    """Return what the queries of a provider's addresses may have for keys, each with a name to show
+    instead."""
+    endpoints = (provider, *getattr(provider, "fallbacks", ()))
+    values = dict.fromkeys(
+        value
+        for endpoint in endpoints
+        for value in list_query_secrets(getattr(endpoint, "base_url", None) or "")
+    )
+    return {f"base_url query {number}": value for number, value in enumerate(values, start=1)}

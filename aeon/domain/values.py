@@ -9,7 +9,7 @@ from html import escape
 from ipaddress import ip_address
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -51,6 +51,16 @@ def show_address(address: str) -> str:
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
     except ValueError:
         return address.partition("?")[0].rpartition("@")[2]
+
+
+def list_query_secrets(address: str) -> list[str]:
+    """Return the values in an address's query that may be keys. A version of the interface is
+    none."""
+    try:
+        query = parse_qsl(urlsplit(address).query)
+    except ValueError:
+        return []
+    return [value for name, value in query if name.lower() != "api-version"]
 
 
 LOOPBACK = ("127.0.0.1", "::1")

@@ -102,6 +102,14 @@ def mask_text(text: str) -> str:
     return mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
+def mask_files(directory: Path, pattern: str) -> None:
+    """Write the files of a directory that match a pattern again, with masked values."""
+    for path in directory.glob(pattern):
+        content = path.read_bytes()
+        if (masked := mask(content)) != content:
+            path.write_bytes(masked)
+
+
 def _is_path(value: str) -> bool:
     try:
         return Path(value).is_absolute() and Path(value).exists()

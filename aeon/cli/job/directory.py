@@ -39,8 +39,8 @@ def claim_sweep_directory(whole: Composed) -> Path:
 
     def mark(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        # Of two programs that start at once, one fails here.
-        (directory / "multirun.yaml").touch(exist_ok=False)
+        # Of two programs that start at once, one fails here. Hydra writes the overrides as typed.
+        (directory / "multirun.yaml").touch(0o600, exist_ok=False)
 
     return _claim(whole, "hydra.sweep.dir", mark)
 

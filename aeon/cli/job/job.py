@@ -17,6 +17,7 @@ from aeon.cli.terminal.streams import report, say, warn
 from aeon.config.compose.composed import Composed
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import RunResult
+from aeon.files.secret_forms import mask_files
 from aeon.report.ending import resume_command
 from aeon.report.words import one_line
 
@@ -37,6 +38,7 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
     settings = aeon.settings
+    mask_files(directory / ".hydra", "*.yaml")
     # Shown once the picture is gone, so that they stay on the screen.
     warnings: list[str] = []
     warn(*aeon.warnings)

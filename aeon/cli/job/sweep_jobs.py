@@ -35,6 +35,7 @@ from aeon.config.load import settings_from
 from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
+from aeon.files.secret_forms import mask_files
 from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT
 from aeon.report.words import command_of, count_noun, relative_to_here
@@ -138,6 +139,7 @@ class Sweep:
             of = recording.composition(of.with_overrides((*of.overrides, named)))
             settings = settings.model_copy(update={"resume": before})
         aeon, run = prepare_job(settings, of, self.endpoints.open)
+        mask_files(directory / ".hydra", "*.yaml")
         words = self._view.rows[number].words
         attendance = self._group.attend_row(number, aeon.settings, words)
         with aeon:

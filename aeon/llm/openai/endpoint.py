@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import show_address
+from aeon.domain.values import list_query_secrets, show_address
 from aeon.files.secret_forms import secret_forms
 from aeon.llm.settings import EndpointSettings
 
@@ -70,9 +70,9 @@ class Endpoint:
     def _hide_all(self, values: Sequence[str]) -> None:
         query = self.base_url.removeprefix(self.address)
         self._secrets = _find_secrets(values, query)
-        # Answers may contain words of an address, so only these are replaced in them.
+        # Answers may contain other words of an address.
         self._key_forms: list[str] = []
-        for value in values:
+        for value in (*values, *list_query_secrets(self.base_url)):
             self._hide_in_answers(value)
             # The token alone, of `Bearer TOKEN`.
             self._hide_in_answers(value.rpartition(" ")[2])
@@ -98,8 +98,8 @@ class Endpoint:
         return line if len(line) <= SHOWN else line[:SHOWN] + "..."
 
     def hide_keys(self, answer: str) -> str:
-        """Return an answer with `[secret]` in place of each key and header sent to this server, in
-        base64 too."""
+        """Return an answer with `[secret]` in place of each key, header and value of a query sent to
+        this server, in base64 too."""
         for form in self._key_forms:
             answer = answer.replace(form, "[secret]")
         return answer
