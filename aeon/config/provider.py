@@ -53,14 +53,18 @@ def resolve_provider(
         if calls_models:
             _check_endpoints(provider, environ)
         provider = _put_addresses_in_force(provider, environ)
-        for name, value in list_addressed_secrets(provider).items():
-            mask_value(name, value)
+        _mask_addressed_secrets(provider)
     settings = settings.model_copy(update={"provider": provider})
     models = _list_models(settings)
     if isinstance(provider, LocalProvider):
         _refuse_other_models(provider, models)
     check_prices(price_book(provider), settings.limits.max_cost, models.values())
     return settings
+
+
+def _mask_addressed_secrets(provider: OpenAIProvider) -> None:
+    for name, value in list_addressed_secrets(provider).items():
+        mask_value(name, value)
 
 
 def _check_endpoints(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:

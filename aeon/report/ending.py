@@ -91,7 +91,7 @@ def find_page(directory: Path) -> Path | None:
 def headline(result: RunResult) -> str:
     """Return the sentence that every screen begins with: how the run ended, and what was
     missing."""
-    clauses = [verdict(result).removesuffix("."), *_exceeded_caps(result)]
+    clauses = [verdict(result).removesuffix("."), *_list_exceeded_caps(result)]
     clauses += [*_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.open_issues:
         clauses.append(count_open_issues(result.open_issues))
@@ -161,7 +161,7 @@ def _describe_cap(result: RunResult) -> str:
     return _describe_overrun(overrun, reason, "reached")
 
 
-def _exceeded_caps(result: RunResult) -> list[str]:
+def _list_exceeded_caps(result: RunResult) -> list[str]:
     """Return the cap that the last calls exceeded, in a run that it did not end."""
     overrun = result.overrun
     if overrun is None or (overrun.limit or result.termination_reason) == result.termination_reason:

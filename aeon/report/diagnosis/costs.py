@@ -395,7 +395,9 @@ def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:
     if evidence.result.converged:
         return
     for place, one in enumerate(assessed[:-2]):
-        if not any(_has_gained(one, later) for later in assessed[place + 1 :]):
+        has_later_gain = any(_has_gained(one, later) for later in assessed[place + 1 :])
+        # A pass with a part of the answer is no end.
+        if one.answer_complete and not has_later_gain:
             purpose = (
                 f"To end with pass {one.pass_number}, no nearer to converging but cheaper: "
                 "no later pass gained on it"
