@@ -175,6 +175,10 @@ class StoreFailed(AeonError):
     """The store of paid answers cannot be opened, read or written."""
 
 
+class UnstoredAnswer(StoreFailed):
+    """A paid answer cannot be stored. Ends the run, and the jobs beside it."""
+
+
 class LimitReached(AeonError):
     """A cap was reached. `limit` is its name in `limits.*`, and the run's termination reason."""
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 
-from aeon.domain.errors import StoreFailed, StoreMiss
+from aeon.domain.errors import StoreFailed, StoreMiss, UnstoredAnswer
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.request import Usage, current_site
 from aeon.domain.values import JsonMapping, JsonObject
@@ -196,7 +196,8 @@ class Session:
         failure = self._put(self._own, entry)
         if failure is not None and self._keep is None:
             if not self._goes_on:
-                raise StoreFailed(f"{failure.message}: {_STOPPED}", hint=failure.hint) from failure
+                message = f"{failure.message}: {_STOPPED}"
+                raise UnstoredAnswer(message, hint=failure.hint) from failure
             self._warn_once(self._own, failure)
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
         if anywhere and not isinstance(found_by, Shared):

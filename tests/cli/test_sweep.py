@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from aeon.config.compose import hydra_private
+from aeon.domain.errors import StoreFailed
 from aeon.files.text import hold
+from aeon.store.models import Entry
+from aeon.store.sqlite_store import SqliteStore
 from tests.cli.conftest import RunAeon
 from tests.support.batch_server import BatchServer
 from tests.support.openai_server import Failure, OpenAIServer
@@ -174,6 +177,24 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
     assert "Every job is done: nothing is run." in again.err
     assert "3 of 3 runs converged. " in again.err
     assert (tmp_path / "sweep" / ".before").is_dir()
+
+
+@pytest.mark.slow
+def test_a_full_disk_stops_all_jobs_before_more_is_paid_for(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: SqliteStore, __: Entry) -> None:
+        raise StoreFailed("the store cannot be written: no space left")
+
+    with monkeypatch.context() as full:
+        full.setattr(SqliteStore, "put", fail)
+        ended = aeon(*at(server), "ttl.base=9,10,11", "sweep.parallel=1")
+    assert ended.status == 1
+    assert "Stopping: job 0: the store cannot be written: no space left" in ended.err
+    assert set(results(tmp_path)) == {0}
+    assert len(server.requests) == 1
+    assert aeon("sweep.resume=sweep").status == 0
+    assert set(results(tmp_path)) == {0, 1, 2}
 
 
 @pytest.mark.slow

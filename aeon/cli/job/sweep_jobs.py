@@ -33,7 +33,7 @@ from aeon.config.compose.launcher import SweptJob
 from aeon.config.compose.literal import quote
 from aeon.config.load import settings_from
 from aeon.config.settings import Settings
-from aeon.domain.errors import ArtefactError, ConfigError
+from aeon.domain.errors import ArtefactError, ConfigError, UnstoredAnswer
 from aeon.domain.result import RunResult
 from aeon.files.secret_forms import mask_files
 from aeon.files.text import load_json
@@ -148,9 +148,16 @@ class Sweep:
             place = RunPlace(directory=directory, of_multirun=self._directory)
             result, unwritten = carry_out(run, attendance, place)
         self._end(number, result, aeon.settings, directory)
+        self._stop_if_unstored(number, result)
         for error in unwritten:
             raise error
         return result.exit_status
+
+    def _stop_if_unstored(self, number: int, result: RunResult) -> None:
+        """Stop the other jobs after one whose answer could not be stored: theirs would be paid for
+        and lost too."""
+        if result.error is not None and result.error.type == UnstoredAnswer.__name__:
+            self.control.fail(f"job {number}: {result.error.message}")
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
         is_again = result.termination_reason in FAILED_ENDS
