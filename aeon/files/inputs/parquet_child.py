@@ -4,10 +4,11 @@ input, its rows as JSON Lines on standard output. It is run by its path."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 OUT_OF_MEMORY = 3
 """The exit status without enough memory."""
@@ -91,9 +92,16 @@ def main() -> None:
         for text in read_rows(sys.stdin.buffer, most_of_a_cell):
             sys.stdout.write(f"{text}\n")
     except MemoryError:
-        sys.exit(OUT_OF_MEMORY)
+        _leave(OUT_OF_MEMORY)
     except Exception as error:  # a parser can fail in many ways on broken input
         sys.stdout.write(f"{json.dumps(f'{error}'[:1000])}\n")
+    _leave(0)
+
+
+def _leave(status: int) -> NoReturn:
+    sys.stdout.flush()
+    # At an orderly end, threads of pyarrow may abort the process.
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ def a_pass(
         refused=tuple(RefusedAction(action=_removal(one), reason="A loop.") for one in refused),
     )
     return ExecutionPass(
+        answer_complete=all(step.status == "complete" for step in steps),
         pass_number=number,
         phase="EVALUATE",
         phases=(),

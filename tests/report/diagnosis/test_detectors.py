@@ -838,3 +838,11 @@ def test_a_higher_limit_is_offered_only_while_scores_rise(
     find = next(each.find for each in DETECTORS if each.name == "limit")
     (finding,) = find(a_run(*passes, reason="ttl_expired"))
     assert bool(finding.remedies) is offered
+
+
+def test_a_pass_with_a_part_of_the_answer_is_no_end_to_be_content_with() -> None:
+    passes = [a_pass(number, assessed(0.7)) for number in (1, 2, 3)]
+    passes[0] = passes[0].model_copy(update={"answer_complete": False})
+    find = next(each.find for each in DETECTORS if each.name == "pass without gain")
+    (finding,) = find(a_run(*passes))
+    assert finding.remedies == ()
