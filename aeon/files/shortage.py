@@ -42,6 +42,13 @@ def explain_defect(failure: BaseException) -> AeonError:
     return find_shortage(failure) or Unexpected(message, hint=_DEFECT)
 
 
+def raise_shortage(problem: str, error: BaseException) -> None:
+    """Raise a Shortage with the problem if one caused the error; otherwise return, so that the
+    caller raises an error of its own."""
+    if shortage := find_shortage(error):
+        raise Shortage(f"{problem}: {shortage.message}", hint=shortage.hint) from error
+
+
 def find_shortage(error: BaseException | None) -> Shortage | None:
     """Return the shortage that caused an exception, directly or through its causes; None if none
     did."""

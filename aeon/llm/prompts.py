@@ -36,6 +36,7 @@ from aeon.domain.values import JsonMapping
 from aeon.files.fences import name_fence
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.files.shortage import raise_shortage
 from aeon.llm import template_work
 from aeon.llm.compiled import CompiledTemplates
 from aeon.llm.template_work import (
@@ -395,7 +396,9 @@ class PromptLibrary:
         except TemplateNotFound as error:
             raise PromptError(self._explain_missing(name)) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise PromptError(f"{name}: cannot be read: {error}") from error
+            problem = f"{name}: cannot be read"
+            raise_shortage(problem, error)
+            raise PromptError(f"{problem}: {error}") from error
         except TemplateSyntaxError as error:
             raise self._explain_error(error) from error
 

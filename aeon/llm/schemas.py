@@ -18,6 +18,7 @@ from aeon.domain.request import CallName
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.files.shortage import raise_shortage
 from aeon.schema.fit import drop_extras, misfits, relax_extras
 from aeon.schema.json_schema import (
     change_at,
@@ -326,7 +327,9 @@ def _read_json(path: Path) -> Any:
             f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise SchemaFileError(f"{path}: cannot be read: {error}") from error
+        problem = f"{path}: cannot be read"
+        raise_shortage(problem, error)
+        raise SchemaFileError(f"{problem}: {error}") from error
 
 
 @cache

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from aeon.domain.errors import StoreFailed
-from aeon.files.shortage import find_shortage
+from aeon.files.shortage import Shortage, find_shortage
+from aeon.llm.prompts import PromptLibrary
+from aeon.llm.schemas import read_schema
 from tests.kernel.build import run
 from tests.support.scripted_model import ScriptedModel
 
@@ -52,6 +54,27 @@ def test_a_full_disk_is_found_behind_an_error_of_sqlite(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [None, ValueError("no"), OSError(errno.ENOENT, "no file")])
 def test_what_is_no_shortage_is_none(error: BaseException | None) -> None:
     assert find_shortage(error) is None
+
+
+def test_too_many_open_files_are_told_with_their_remedy_while_a_call_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(path: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    for place in ("schemas", "prompts"):
+        monkeypatch.setattr(f"aeon.llm.{place}.read_file", fail)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "plan.system.j2").write_text("x")
+    loaders = (
+        lambda: read_schema(tmp_path / "x.json"),
+        lambda: PromptLibrary(tmp_path, "mine").check({"plan": {}}),
+    )
+    for load in loaders:
+        with pytest.raises(Shortage, match="cannot be read: too many files are open") as raised:
+            load()
+        assert "ulimit -n" in raised.value.hint
 
 
 def test_a_run_that_ends_by_a_shortage_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
