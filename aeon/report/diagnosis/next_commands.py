@@ -171,10 +171,16 @@ def _as_typed(text: str, task: str) -> str:
         return f"{key}{sign}{task}"
     if "observability.sinks" in key:
         return f"{key}{sign}..."  # which may be an address with a key in it
+    unquoted = _unquote(value)
     if key.endswith("base_url") and value:
-        return f"{key}{sign}{show_address(value)}"
-    is_quoted = len(value) > 1 and value[0] == value[-1] == "'"
-    if key.startswith(_TEXTS) and is_quoted:
-        unquoted = value[1:-1].replace("\\'", "'")
+        return f"{key}{sign}{show_address(unquoted)}"
+    if key.startswith(_TEXTS) and unquoted != value:
         return f"{key.removeprefix('++')}{sign}{unquoted}"
     return text
+
+
+def _unquote(value: str) -> str:
+    """Return the text of a value that is quoted in Hydra's grammar; another value unchanged."""
+    if len(value) < 2 or value[0] != value[-1] or value[0] not in "'\"":
+        return value
+    return value[1:-1].replace(f"\\{value[0]}", value[0])

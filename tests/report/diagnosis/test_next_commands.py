@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,7 +17,7 @@ from aeon.cli.terminal.lines import ending
 from aeon.domain.history import Advisory, TerminationReason
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.result import Degradation, RunResult
-from aeon.report.diagnosis.next_commands import find_next_commands
+from aeon.report.diagnosis.next_commands import find_next_commands, list_typed_overrides
 from aeon.report.page.build import draw_report
 from aeon.report.record import load_record
 from tests.report.diagnosis.builders import a_pass, a_run, a_step, assessed, blocked
@@ -115,3 +116,11 @@ def test_the_journals_are_not_read_again_once_the_page_is_made(
     monkeypatch.setattr("aeon.report.diagnosis.next_commands.load_record", None)
     assert [command for _, command in find_next_commands(run, tmp_path)] == expected != []
     assert find_next_commands(run.model_copy(), tmp_path) == []
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_an_address_that_was_quoted_for_hydra_is_shown_without_quotes(quote: str) -> None:
+    address = f"{quote}http://127.0.0.1:8080/v1?token=abc{quote}"
+    given = ("task=x", f"provider.base_url={address}")
+    record = replace(a_run(reason="failed").record, overrides=given)
+    assert list_typed_overrides(record)[1] == "provider.base_url=http://127.0.0.1:8080/v1"
