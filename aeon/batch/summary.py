@@ -32,6 +32,8 @@ WAITING = "waiting"
 FAILED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
 REPEATED_ENDS = (*FAILED_ENDS, WAITING)
 """The ends of rows and jobs that are run again when their batch or sweep is resumed."""
+_UNJUDGED_ENDS = ("step_failed", "check_failed")
+"""The ends of rows in core and single mode, which cannot converge."""
 _MOST_WAITING = 5
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
@@ -208,11 +210,15 @@ def _rank(line: Line, error: str) -> int:
 
 
 def describe_good_ends(summary: Summary) -> str:
-    """Count the rows that converged, and those that completed in core mode."""
+    """Count the rows that converged, and those that completed in core or single mode; where each
+    row failed, count those."""
     counted = [f"{summary.ends[end]:,} {end}" for end in GOOD_ENDS if summary.ends[end]]
     if len(counted) == 2:
         return f"{counted[0]} and {counted[1]}, of {count_noun(summary.of, 'row')}"
-    end = next((end for end in GOOD_ENDS if summary.ends[end]), "converged")
+    if summary.count and summary.failed == summary.count:
+        return f"{summary.failed:,} of {count_noun(summary.of, 'row')} failed"
+    expected = "completed" if any(map(summary.ends.get, _UNJUDGED_ENDS)) else "converged"
+    end = next((end for end in GOOD_ENDS if summary.ends[end]), expected)
     return f"{summary.ends[end]:,} of {count_noun(summary.of, 'row')} {end}"
 
 

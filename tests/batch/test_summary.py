@@ -73,7 +73,10 @@ def test_the_page_links_a_group_to_its_rows_and_a_row_to_its_record(tmp_path: Pa
     [
         (("converged", "failed"), "1 of 2 rows converged"),
         (("completed",), "1 of 1 row completed"),
-        (("failed",), "0 of 1 row converged"),
+        (("max_passes", "failed"), "0 of 2 rows converged"),
+        (("failed", "failed"), "2 of 2 rows failed"),
+        (("failed", "step_failed"), "0 of 2 rows completed"),
+        (("check_failed",), "0 of 1 row completed"),
         (("converged", "completed", "failed"), "1 converged and 1 completed, of 3 rows"),
     ],
 )
