@@ -27,6 +27,7 @@ from aeon.config.origin import (
 )
 from aeon.config.settings import Settings, find_named_file
 from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.graph import by_id, follow_replacements
 from aeon.domain.history import (
     Advisory,
     AdvisoryKind,
@@ -347,16 +348,18 @@ def find_degraded(
 def _list_missing_tools(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> Iterator[Degradation]:
-    """Yield the steps whose tool was missing, also those that a refinement left to the model; a
-    replaced step does not count, since the answer does not use it."""
+    """Yield the steps whose tool was missing, also those that a refinement left to the model, by
+    taking the tool away or by another step in their place."""
     # Refinement may have taken the tool from the step, but the advisory still names it.
     missing = _list_advised_steps(state, "unknown_tool")
     fallbacks = _list_advised_steps(state, "fallback_step")
-    for step in state.plan.steps if state.plan else ():
+    steps = by_id(state.plan.steps) if state.plan else {}
+    for step in steps.values():
         tool = name_missing_tool(missing.get(step.step_id, ""))
-        if tool is None or step.replaced_by is not None:
+        last = steps.get(follow_replacements(steps, step.step_id))
+        if tool is None or last is None:
             continue
-        if outcome := _describe_outcome(step, is_fallback=step.step_id in fallbacks):
+        if outcome := _describe_outcome(last, is_fallback=last.step_id in fallbacks):
             yield _describe_missing_tool(step, tool, outcome, settings, registry)
 
 

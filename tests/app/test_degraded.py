@@ -140,12 +140,18 @@ def test_a_review_that_could_not_be_had_is_named() -> None:
     assert "; 1 review or assessment could not be had" in headline(result)
 
 
-@pytest.mark.parametrize(("replaced_by", "count"), [(None, 1), ("other", 0)])
-def test_a_step_that_another_one_replaced_does_not_count(
+@pytest.mark.parametrize(
+    ("replaced_by", "count"), [(None, 1), ("of_model", 1), ("of_tool", 0), ("gone", 0)]
+)
+def test_a_step_that_another_tool_does_in_its_place_does_not_count(
     replaced_by: str | None, count: int
 ) -> None:
-    lost = PlanStep(
-        step_id="add", description="d", tool="sums", status="complete", replaced_by=replaced_by
+    steps = (
+        PlanStep(
+            step_id="add", description="d", tool="sums", status="complete", replaced_by=replaced_by
+        ),
+        PlanStep(step_id="of_model", description="d", agent="llm", status="complete"),
+        PlanStep(step_id="of_tool", description="d", tool="calculator", status="complete"),
     )
     advisories = [
         Advisory(kind=kind, message=message, pass_number=1, step_id="add")
@@ -154,7 +160,7 @@ def test_a_step_that_another_one_replaced_does_not_count(
             ("fallback_step", "m"),
         )
     ]
-    state = RunState(plan=Plan(goal="g", steps=(lost,)), advisories=tuple(advisories))
+    state = RunState(plan=Plan(goal="g", steps=steps), advisories=tuple(advisories))
     assert len(find_degraded(state, ToolSettings(), ToolRegistry())) == count
 
 
