@@ -243,7 +243,7 @@ def test_a_store_that_fails_while_a_run_goes_on_ends_it_unless_it_is_to_go_on(
     result = recorded(tmp_path / "a", model, f"store.on_error={on_error}", warn=said.append)
     if on_error == "stop":
         assert result.error is not None
-        assert result.error.type == "StoreFailed"
+        assert result.error.type == "UnstoredAnswer"
         assert len(model.requests) == 4
         assert said == []
     else:
