@@ -9,7 +9,7 @@ from html import escape
 from ipaddress import ip_address
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -53,14 +53,24 @@ def show_address(address: str) -> str:
         return address.partition("?")[0].rpartition("@")[2]
 
 
+_PLAIN_PARAMETERS = frozenset({"api-version", "deployment", "model", "provider", "region"})
+"""Parameters of addresses whose values are no keys, and may be ordinary words."""
+
+
 def list_query_secrets(address: str) -> list[str]:
-    """Return the values in an address's query that may be keys. A version of the interface is
-    none."""
+    """Return the values in an address's query that may be keys, as they stand there and decoded; of
+    a part without a name the whole."""
     try:
-        query = parse_qsl(urlsplit(address).query)
+        parts = urlsplit(address).query.split("&")
     except ValueError:
         return []
-    return [value for name, value in query if name.lower() != "api-version"]
+    found: list[str] = []
+    for part in parts:
+        name, sign, value = part.partition("=")
+        if name.lower() not in _PLAIN_PARAMETERS:
+            value = value if sign else name
+            found += (value, unquote_plus(value))
+    return list(dict.fromkeys(filter(None, found)))
 
 
 LOOPBACK = ("127.0.0.1", "::1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
@@ -115,3 +116,15 @@ def _is_path(value: str) -> bool:
         return Path(value).is_absolute() and Path(value).exists()
     except (OSError, ValueError):
         return False
+
+
+_PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
+# Numeric libraries reserve memory for each thread.
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def make_environment() -> dict[str, str]:
+    """Return the variables that a process which reads files of others needs to find its modules,
+    without keys."""
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {**passed_on, **_ONE_THREAD}

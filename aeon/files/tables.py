@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import JsonMapping, JsonObject
+from aeon.files.secret_forms import make_environment
 from aeon.files.text import TOO_DEEP, is_too_deep
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -159,7 +160,7 @@ def _start_child(file: BinaryIO) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", str(_CHILD)]
     bounds = map(str, (MOST_OF_A_CELL, MOST_MEMORY, seconds))
     # Other memory pools reserve much more than they use.
-    env = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+    env = {**make_environment(), "ARROW_DEFAULT_MEMORY_POOL": "system"}
     return subprocess.Popen(
         [*command, *bounds],
         stdin=file,

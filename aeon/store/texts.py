@@ -25,7 +25,8 @@ MAX_REQUEST_CHARACTERS = 50_000_000
 MAX_STORE_CHARACTERS = 200_000_000
 """Most characters of all requests of a store that are read together, or `MAX_RATIO` times its size
 if that is more."""
-MAX_RATIO = 100
+# Each of a thousand calls may show the same long input, which is stored once.
+MAX_RATIO = 500
 SHORTEST = 256
 """Characters: storing a shorter text in place costs less than the name of a row."""
 _MOST_OF_A_CHARACTER = 6  # \u0000

@@ -565,16 +565,16 @@ def test_requests_that_unpack_to_too_much_together_are_refused(
         store.put(entry(f"{number}", step=f"s{number}"))
     assert len(list(store.entries())) == 60
     connection = sqlite3.connect(path)
-    rows = [("0", f"={'x' * 1000}"), *((str(n), f"*{n - 1} {n - 1}") for n in range(1, 11))]
-    rows.append(("whole", "*open 10 open"))
+    rows = [("0", f"={'x' * 1000}"), *((str(n), f"*{n - 1} {n - 1}") for n in range(1, 13))]
+    rows.append(("whole", "*open 12 open"))
     connection.executemany("INSERT INTO texts VALUES (?, ?)", [*rows, ("open", '="')])
     connection.execute("""UPDATE answers SET places = '[[["messages", 0, "content"], "whole"]]'""")
     connection.commit()
     (size,) = connection.execute(sqlite_store._SIZE).fetchone()
     connection.close()
-    with pytest.raises(StoreFailed, match=f"together are longer than the allowed {100 * size:,}"):
+    with pytest.raises(StoreFailed, match=f"together are longer than the allowed {500 * size:,}"):
         list(store.entries())
     one = store.get(asked("1", step="s1").key)
     assert one is not None
-    assert len(one.request.body["messages"][0]["content"]) == 1024 * 1000
+    assert len(one.request.body["messages"][0]["content"]) == 4096 * 1000
     store.close()

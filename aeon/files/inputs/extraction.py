@@ -4,7 +4,6 @@ and time: the file may come from a stranger."""
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aeon.files.inputs.kinds import MOST_UNPACKED_BYTES, PDF, PNG, FileKind, UnusableFile
+from aeon.files.secret_forms import make_environment
 
 _CHILD = Path(__file__).with_name("child.py")
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -23,9 +23,6 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "docx": ("markitdown", "mammoth"),
     "html": ("markitdown",),
 }
-_PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
-# The converter imports numeric libraries that reserve memory for each thread.
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _OUT_OF_MEMORY = ("MemoryError", "SystemError")
 """How Python ends without memory; the second if C code gets none."""
 _SIMPLER = "Save it again as a PDF or as plain text, and give that."
@@ -127,19 +124,13 @@ def _run_child(
                 input=content,
                 capture_output=True,
                 cwd=folder,
-                env=_make_environment(),
+                env=make_environment(),
                 timeout=longest,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             problem = f"it is {kind.noun} that takes more than {longest:g} seconds to read"
             raise UnusableFile(problem, _SIMPLER) from None
-
-
-def _make_environment() -> dict[str, str]:
-    """Return the variables that the process needs to find its modules, without keys."""
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {**passed_on, **_ONE_THREAD}
 
 
 def _read_answer(

@@ -19,6 +19,7 @@ from aeon.files.inputs import child, extraction, kinds
 from aeon.files.inputs.extraction import ExtractionLimits, extract_text
 from aeon.files.inputs.kinds import FileKind, UnusableFile
 from aeon.files.inputs.reading import ReadingLimits, read_input
+from aeon.files.secret_forms import make_environment
 from tests.support.input_files import make_docx, make_pdf, make_png
 
 pytestmark = pytest.mark.slow
@@ -156,7 +157,7 @@ def test_a_process_that_does_not_end_is_ended(
 
 def test_the_process_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret")
-    assert "OPENAI_API_KEY" not in extraction._make_environment()
+    assert "OPENAI_API_KEY" not in make_environment()
 
 
 def test_all_parts_are_counted_as_they_are_read() -> None:
