@@ -1,7 +1,7 @@
 # make demo             a recorded run of four passes, at readable speed; no key, no model
 # make run task="..."   the main job: environment, installation and run (args="key=value ..." for overrides)
 # make test             the same for the tests, but for the slow ones (args="-k name" for pytest)
-# make test-slow        the tests that take half a second or more each
+# make test-slow        the tests that take a third of a second or more each
 # make test-browser     the pages in Chromium, which it installs on Debian where there is none
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make test-cluster     sweeps and batches with Ray and other launchers, which it installs

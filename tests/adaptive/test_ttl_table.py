@@ -210,6 +210,7 @@ FORMULA = """
 """
 
 
+@pytest.mark.slow
 def test_the_formula_of_the_file_is_exact_for_every_profile():
     text = (packaged_config_dir() / "ttl" / "default.yaml").read_text(encoding="utf-8")
     assert FORMULA in text

@@ -271,6 +271,7 @@ def test_json_of_a_persons_schema_stays_json(tmp_path: Path):
     assert result.converged
 
 
+@pytest.mark.slow
 def test_many_runs_share_one_process_at_the_same_time(aeon: Aeon, tmp_path: Path):
     with ThreadPoolExecutor(4) as pool:
         tasks = [f"make tea number {n}" for n in range(4)]

@@ -123,6 +123,7 @@ def test_the_sentence_is_plain(outcome: Any, times: float | None, words: str) ->
     assert describe_baseline(report) == words
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_finished_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ def runs_under_way() -> int:
     return sum(thread.name.startswith("aeon-run") for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_each_task_gives_one_result() -> None:
     tasks = [f"name {number} rivers" for number in range(10)]
     with Aeon.from_config(["provider=simulated"]) as aeon:

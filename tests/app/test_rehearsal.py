@@ -203,6 +203,7 @@ def test_a_rehearsal_asks_no_model_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["adaptive", "auto", "core"])
 @pytest.mark.parametrize(
     "more", [(), ("tools=[builtin]",), ("convergence.criteria.short='At most a page.'",)]

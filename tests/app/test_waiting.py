@@ -335,6 +335,7 @@ def test_a_call_waits_for_the_approval_of_an_earlier_one_of_its_round(
     assert log == order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["yes", "no"])
 def test_a_call_that_was_approved_first_waits_for_the_one_before_it(
     run: Any, tmp_path: Path, last: str
@@ -454,6 +455,7 @@ def test_past_the_deadline_an_approval_is_no_and_a_step_of_a_person_fails(
     assert calls == []
 
 
+@pytest.mark.slow
 def test_a_deadline_is_counted_from_when_it_was_first_asked(run: Any, tmp_path: Path) -> None:
     run("one", asking())
     run("two", asking(), "resume=one", "interaction.deadline_seconds=3600")

@@ -194,6 +194,7 @@ def test_the_script_for_a_shell_can_be_had_both_ways(aeon: RunAeon, shell: str) 
     assert aeon("-sc", f"install={shell}").out == aeon("completion", shell).out
 
 
+@pytest.mark.slow
 def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     """The words of a command line, typed so far, as bash hands them to the script."""
     (tmp_path / "aeon").write_text(

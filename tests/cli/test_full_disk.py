@@ -41,6 +41,7 @@ def artefacts_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artefacts, "os", full)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("artefacts_full")
 def test_an_answer_that_cannot_be_written_is_printed_and_the_run_ends_with_1(
     aeon: RunAeon, tmp_path: Path

@@ -345,6 +345,7 @@ def test_what_is_shown_has_the_keys_that_a_run_would_have(aeon: RunAeon) -> None
     assert "notes: of, mine" in ended.out
 
 
+@pytest.mark.slow
 def test_a_cap_on_cost_holds_for_the_simulated_provider_too(aeon: RunAeon) -> None:
     prices = "provider.prices={simulated: {input: 1.0, output: 2.0}}"
     assert aeon("task=x", *QUIET, prices, "limits.max_cost=100").status == 0

@@ -121,6 +121,7 @@ def test_a_run_asks_the_class_in_the_working_directory(aeon: RunAeon, module: Pa
     assert (module / "closed.txt").exists()
 
 
+@pytest.mark.slow
 def test_limits_retries_and_prices_stand_around_it(aeon: RunAeon, module: Path) -> None:
     ended = aeon(*RUN, *CUSTOM, "provider.options={failures: 2}", "limits.max_llm_calls=4")
     _, result = run_of(module)
@@ -217,6 +218,7 @@ def test_the_doctor_asks_it(aeon: RunAeon) -> None:
     assert (broken.status, "KeyError" in broken.out) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_from_another_folder_and_asks_only_what_is_new(
     aeon: RunAeon, module: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

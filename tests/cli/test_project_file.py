@@ -49,6 +49,7 @@ def composed(aeon: RunAeon, *arguments: str) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 def test_a_project_file_is_used_shown_and_can_be_left_out(aeon: RunAeon, tmp_path: Path) -> None:
     project(
         tmp_path,
@@ -67,6 +68,7 @@ def test_a_project_file_is_used_shown_and_can_be_left_out(aeon: RunAeon, tmp_pat
     assert without.err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -214,6 +216,7 @@ def test_an_empty_project_file_sets_nothing(aeon: RunAeon, tmp_path: Path) -> No
     assert composed(aeon)["ttl"]["base"] == 10
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_brings_its_own_overrides(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon(
         "task=x", "provider=simulated", "progress=none", "ttl.base=9", "hydra.run.dir=first"

@@ -431,6 +431,7 @@ def test_what_is_worked_on_or_written_is_not_part_of_the_hash(
     assert hash_in(aeon("trust", ".")) == before
 
 
+@pytest.mark.slow
 def test_names_that_interpolations_make_up_are_refused_when_they_are_used(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_the_demo_lasts_from_half_a_minute_to_a_minute() -> None:
     assert 30 <= pace * len(turns) <= 60
 
 
+@pytest.mark.slow
 def test_the_lead_of_the_readme_shows_what_the_demo_shows(aeon: RunAeon) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (block,) = (

@@ -53,6 +53,7 @@ def test_the_command_in_its_head_runs_every_step(
     assert len(run.statuses) == len(run.steps) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
 def test_the_figures_of_the_data_question_are_worked_out_by_tools(
     aeon: RunAeon, tmp_path: Path, mode: str

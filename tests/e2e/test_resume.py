@@ -104,6 +104,7 @@ def test_a_task_from_standard_input_is_not_asked_for_again(
     assert (ended.status, result(second)["task"]) == (0, HARD)
 
 
+@pytest.mark.slow
 def test_todays_task_and_inputs_win_over_the_recorded_ones(runs: Runs, tmp_path: Path) -> None:
     directory = limited(runs, "task=x", "inputs.a=old", "inputs.b=b")
     (tmp_path / "a.md").write_text("new")
@@ -133,6 +134,7 @@ def test_the_settings_are_the_recorded_ones_and_todays_overrides_come_after_them
     assert now["ttl"] == compose(["ttl=large"]).ttl.model_dump(mode="json")
 
 
+@pytest.mark.slow
 def test_an_override_that_adds_or_deletes_is_replaced_by_todays(runs: Runs) -> None:
     directory = limited(
         runs, "task=x", "convergence.criteria.cited=old words", "+provider.extra_body.top_k=4"
@@ -168,6 +170,7 @@ def test_the_address_of_auto_stays_where_the_environment_names_no_other(
     assert (ended.status, result(second)["provider"]["base_url"]) == (0, server.url)
 
 
+@pytest.mark.slow
 def test_paths_are_those_of_the_folder_that_the_run_was_started_in(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +271,7 @@ def test_a_run_that_failed_goes_on_where_it_failed(runs: Runs, server: OpenAISer
     assert result(second)["parent"]["saved"]["model_calls"] >= before > 0
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_goes_on(
     runs: Runs, server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -288,6 +292,7 @@ def test_a_run_that_was_interrupted_goes_on(
     assert result(second)["parent"]["saved"]["model_calls"] == asked
 
 
+@pytest.mark.slow
 def test_core_mode_and_a_plan_of_ones_own_go_on(
     runs: Runs, server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -322,6 +327,7 @@ def test_a_plan_file_that_has_changed_is_said_and_asked_anew(
     assert result(second)["termination_reason"] == "completed"
 
 
+@pytest.mark.slow
 def test_another_plan_file_of_today_brings_its_own_task(runs: Runs, tmp_path: Path) -> None:
     steps = [{"id": "a", "description": "do a", "agent": "llm"}]
     for name in ("one", "other"):
@@ -458,6 +464,7 @@ def test_what_resume_composes_is_shown_without_a_run(runs: Runs, tmp_path: Path)
     assert list(tmp_path.glob("outputs/*/*")) == [directory]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_short_says_how_it_goes_on(runs: Runs, server: OpenAIServer) -> None:
     server.script["plan"] = Failure(401)
     ended, directory = runs("task=x", "hydra.run.dir='a b'")
@@ -593,6 +600,7 @@ def test_a_mode_of_the_store_in_which_nothing_can_be_resumed_is_refused(
     assert all(words in ended.err for words in said), ended.err
 
 
+@pytest.mark.slow
 def test_a_run_that_kept_nothing_cannot_be_resumed(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon("task=x", "progress=none", "limits.max_llm_calls=2", "store=off").status == 3
     ended = aeon(f"resume={newest(tmp_path)}", "store=record")
@@ -626,6 +634,7 @@ def test_a_run_of_settings_made_in_a_program_goes_on_too(aeon: RunAeon, tmp_path
     assert again["usage"]["total"]["requests"] == again["parent"]["saved"]["model_calls"]
 
 
+@pytest.mark.slow
 def test_without_the_key_of_its_provider_a_run_is_not_resumed(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -836,6 +845,7 @@ def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(
         assert not differences(artefacts(whole), artefacts(directory))
 
 
+@pytest.mark.slow
 def test_what_was_found_out_about_one_server_is_not_believed_of_another(
     runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

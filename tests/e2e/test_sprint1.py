@@ -536,6 +536,7 @@ def test_a_plan_of_ten_steps_runs_whole(core: Core) -> None:
     assert (run.status, set(run.statuses.values())) == (0, {"complete"})
 
 
+@pytest.mark.slow
 def test_a_plan_of_thirty_steps_is_not_cut_by_a_limit_on_passes(core: Core) -> None:
     steps = [planned(f"s{n}", tool="echo", arguments={"text": str(n)}) for n in range(30)]
     run = core({"plan": plan(*steps)}, "tools=builtin")

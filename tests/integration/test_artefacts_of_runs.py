@@ -207,6 +207,7 @@ def assert_events_pair(directory: Path) -> None:
     assert lines[-1] == "run_finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_scripted_run_ends_as_scripted_and_writes_what_is_published(tmp_path: Path, name: str):
     make, overrides, reason = SCRIPTS[name]
@@ -217,6 +218,7 @@ def test_a_scripted_run_ends_as_scripted_and_writes_what_is_published(tmp_path: 
     assert_events_pair(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_simulated_run_writes_what_is_published(tmp_path: Path, seed: int):
     result = run(

@@ -82,6 +82,7 @@ def busy_beyond(
     return answer
 
 
+@pytest.mark.slow
 def test_a_storm_of_429_ends_well_for_everyone_and_the_window_comes_back(
     openai_server: OpenAIServer,
 ) -> None:

@@ -55,6 +55,7 @@ def answer_to(server: OpenAIServer, mode: str, call: str = "", fault: Answer = "
     return recorder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "call", "fault"), CELLS)
 def test_a_resumed_run_asks_again_what_came_to_nothing_and_nothing_that_was_usable(
     server: OpenAIServer, tmp_path: Path, mode: str, call: str, fault: str

@@ -251,6 +251,7 @@ OBJECTS = st.dictionaries(st.text(), JSON_VALUES, max_size=5)
 PROSE = st.text(st.characters(exclude_characters='{}[]"`<', exclude_categories=["Cs"]))
 
 
+@pytest.mark.slow
 @given(OBJECTS, PROSE, PROSE, st.booleans(), st.sampled_from([None, 2]))
 def test_an_object_survives_noise_around_it(
     value: dict[str, Any], before: str, after: str, escaped: bool, indent: int | None

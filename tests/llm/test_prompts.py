@@ -368,6 +368,7 @@ def test_what_a_rendering_keeps_is_bounded_too(make_set: MakeSet, text: str) -> 
         library.render("plan", {"task": "x" * 1_000})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "double",
     [
@@ -501,6 +502,7 @@ def test_a_copy_of_the_packaged_set_has_its_digest(tmp_path: Path) -> None:
     assert PromptLibrary(tmp_path / "prompts").digest() == PromptLibrary().digest()
 
 
+@pytest.mark.slow
 def test_packaged_templates_are_neither_parsed_nor_compiled_in_a_second_process(
     tmp_path: Path,
 ) -> None:
@@ -654,6 +656,7 @@ def test_json_lines_puts_one_item_or_member_on_a_line() -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), st.lists(st.integers() | st.text())))
 def test_json_lines_is_json(value: dict[str, Any]) -> None:
     assert json.loads(to_json_lines(value)) == value

@@ -81,6 +81,7 @@ def test_a_search_finds_what_begins_so_and_sorts_it(make: Make) -> None:
     assert len(memory.search("")) == 7
 
 
+@pytest.mark.slow
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
 )

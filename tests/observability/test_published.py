@@ -51,6 +51,7 @@ def test_the_published_schemas_are_strict_and_described(name: str) -> None:
         assert found["description"]
 
 
+@pytest.mark.slow
 def test_schemas_are_written_by_name(tmp_path: Path) -> None:
     write(tmp_path)
     assert {

@@ -194,6 +194,7 @@ def test_equal_inputs_give_equal_results(data: st.DataObject) -> None:
     assert apply_actions(Plan.model_validate(plan.model_dump()), copies, subplans=subplans) == first
 
 
+@pytest.mark.slow
 @given(st.data())
 @searching
 def test_a_pending_step_never_waits_for_one_that_was_replaced(data: st.DataObject) -> None:

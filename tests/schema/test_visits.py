@@ -90,6 +90,7 @@ TREE = {
 }
 
 
+@pytest.mark.slow
 def test_a_tree_of_any_size_is_checked_by_a_schema_that_refers_to_itself() -> None:
     leaves = [{"name": str(n), "children": []} for n in range(5_000)]
     validator = compile_schema(TREE, "s")

@@ -129,6 +129,7 @@ def test_a_job_that_runs_is_cancelled_for_good(open_jobs: OpenJobs, model: Gated
     assert jobs.cancel(running, "again").record.cancelled == "enough"
 
 
+@pytest.mark.slow
 def test_a_job_that_failed_says_why(open_jobs: OpenJobs):
     jobs = open_jobs("provider=simulated", "provider.seed=8")
     status = wait_until(jobs, jobs.submit(ask()), "failed")

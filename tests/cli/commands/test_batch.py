@@ -41,6 +41,7 @@ def run(*arguments: str | Path) -> int:
     return main(["batch", *map(str, arguments), "provider=simulated"])
 
 
+@pytest.mark.slow
 def test_each_row_has_a_line_with_what_its_run_gave(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +69,7 @@ def test_each_row_has_a_line_with_what_its_run_gave(
     ]
 
 
+@pytest.mark.slow
 def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +167,7 @@ def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(
     assert not (tmp_path / "less.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_another_shard_does_not_go_into_the_same_results(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

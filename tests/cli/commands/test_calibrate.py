@@ -78,6 +78,7 @@ def test_a_judge_that_is_right_is_promised_a_threshold(
     assert len(server.requests) == 22
 
 
+@pytest.mark.slow
 def test_the_option_that_is_written_can_be_run_with_and_says_what_it_rests_on(
     tmp_path: Path, server: OpenAIServer
 ) -> None:
@@ -240,6 +241,7 @@ def test_labels_may_be_taken_away_and_judgements_of_them_are_kept(
     assert len(server.requests) == 44
 
 
+@pytest.mark.slow
 def test_models_that_judged_none_of_the_labels_are_not_those_of_the_calibration(
     tmp_path: Path, server: OpenAIServer
 ) -> None:
@@ -255,6 +257,7 @@ def test_models_that_judged_none_of_the_labels_are_not_those_of_the_calibration(
     assert read_report(tmp_path)["models"] == ["scripted-1"]
 
 
+@pytest.mark.slow
 def test_a_judgement_that_could_not_be_had_ends_with_5_and_promises_nothing(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -271,6 +274,7 @@ def test_a_judgement_that_could_not_be_had_ends_with_5_and_promises_nothing(
     assert len(server.requests) == before + 1
 
 
+@pytest.mark.slow
 def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
     tmp_path: Path, server: OpenAIServer
 ) -> None:

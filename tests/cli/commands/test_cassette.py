@@ -193,6 +193,7 @@ def test_a_key_that_a_tool_gave_away_is_not_in_the_cassette(
     assert KEY not in again.out
 
 
+@pytest.mark.slow
 def test_no_key_and_no_header_of_a_real_server_is_in_a_cassette(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, openai_server: OpenAIServer
 ) -> None:

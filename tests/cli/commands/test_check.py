@@ -240,6 +240,7 @@ def test_the_worked_examples_are_fine_with_the_overrides_that_they_name(
     assert "warning" not in ended.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -285,6 +286,7 @@ def test_a_step_without_id_has_the_same_name_in_every_message(
     assert "\0" not in ended.out
 
 
+@pytest.mark.slow
 def test_a_tool_of_a_server_that_does_not_start_is_told_with_the_reason(
     aeon: RunAeon, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_answers_are_repeated_and_arms_share_none(tmp_path: Path, server: OpenAI
     assert measured(tmp_path)["arms"][0]["pass_all"] == {"1": 0.5, "2": 0.5, "3": 0.5}
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_asked_again_and_an_arm_may_be_added(
     tmp_path: Path, server: OpenAIServer
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_target_that_is_corrected_is_graded_without_asking_again(
     assert measured(tmp_path)["arms"][0]["passed"] == 2
 
 
+@pytest.mark.slow
 def test_an_arm_below_the_threshold_ends_with_4(tmp_path: Path, server: OpenAIServer) -> None:
     dataset(tmp_path, 4)
     assert run(server, CORE, SINGLE, "threshold=0.5") == 0
@@ -391,6 +393,7 @@ def test_shards_measure_their_own_rows_and_are_merged(tmp_path: Path, server: Op
     assert [arm["passed"] for arm in measured(tmp_path)["arms"]] == [3, 5]
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_down_leaves_answers_unmeasured(tmp_path: Path) -> None:
     dataset(tmp_path, 2)
     script = {

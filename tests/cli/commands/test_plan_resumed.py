@@ -82,6 +82,7 @@ def test_a_plan_whose_making_is_interrupted_is_left_as_far_as_it_came_and_taken_
     assert "Cut short" not in (tmp_path / "mine.yaml").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["task_profile", "plan", "semantic_validation", "refinement"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_plan_asks_again_what_came_to_nothing_and_nothing_that_was_usable(
@@ -137,6 +138,7 @@ def test_a_plan_that_a_cap_cut_short_goes_on_for_what_is_missing(
     assert [r.name for r in server.requests] == CALLS
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_the_making_of_a_plan(
     aeon: RunAeon, server: OpenAIServer, given: tuple[str, ...], tmp_path: Path
 ) -> None:

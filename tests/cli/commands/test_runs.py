@@ -240,6 +240,7 @@ def test_a_store_of_another_kind_goes_with_its_run(
     assert [each.name for each in (two_runs / "old").glob("*")] == left
 
 
+@pytest.mark.slow
 def test_a_run_that_another_one_has_yet_to_use_stays(aeon: RunAeon, two_runs: Path) -> None:
     aeon("resume=all/old", "progress=none", "hydra.run.dir=all/later")
     cut_off(two_runs / "later")

@@ -72,6 +72,7 @@ def test_what_is_composed_belongs_to_whoever_asked(merged: list[list[str]]) -> N
     assert compose(Composition()).values.ttl.base != 99
 
 
+@pytest.mark.slow
 def test_a_folder_of_ones_own_is_read_each_time(tmp_path: Path, merged: list[list[str]]) -> None:
     (tmp_path / "limits").mkdir()
     file = tmp_path / "limits" / "mine.yaml"

@@ -227,6 +227,7 @@ def test_too_many_tokens_at_once_go_out_as_smaller_batches_one_after_the_other(
     assert server.batches[2].made >= server.batches[1].made + 0.1
 
 
+@pytest.mark.slow
 def test_lines_at_fault_are_refused_and_the_others_sent_again(
     server: BatchServer, connect: Connect
 ) -> None:
@@ -314,6 +315,7 @@ def test_a_batch_that_was_made_though_that_seemed_to_fail_is_not_made_twice(
     assert len(server.batches) == 1
 
 
+@pytest.mark.slow
 def test_results_that_are_not_there_yet_are_waited_for(
     server: BatchServer, connect: Connect
 ) -> None:
@@ -440,6 +442,7 @@ def test_a_round_that_was_killed_before_its_batch_was_noted_is_found(
     assert len(server.batches) == before
 
 
+@pytest.mark.slow
 def test_answers_that_were_given_and_not_stored_are_given_once_more_after_a_kill(
     server: BatchServer, connect: Connect
 ) -> None:
@@ -480,6 +483,7 @@ def test_what_is_stored_is_kept_no_longer(server: BatchServer, connect: Connect)
     assert (response.text, noted()) == ('{"answer": "a"}', [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "headers", "batches"),
     [

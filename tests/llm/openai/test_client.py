@@ -128,6 +128,7 @@ def dripping_headers(connection: socket.socket) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_server_that_sends_a_byte_of_its_headers_now_and_then_is_left() -> None:
     with RawServer(dripping_headers) as server:
         adapter = OpenAIAdapter(OpenAIProvider(base_url=server.url, timeout_seconds=0.3))

@@ -302,6 +302,7 @@ def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start
     ]
 
 
+@pytest.mark.slow
 def test_a_moment_of_failure_that_many_first_calls_meet_is_no_refusal(start: Start) -> None:
     together, left = threading.Barrier(15, timeout=60), iter(range(16))
 

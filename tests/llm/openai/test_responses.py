@@ -433,6 +433,7 @@ def test_a_response_that_is_gone_is_an_error(start: Start) -> None:
         adapter.complete(request())
 
 
+@pytest.mark.slow
 def test_a_response_in_the_background_is_cancelled_when_its_run_is_stopped(start: Start) -> None:
     server, adapter = start(background=True)
     server.polls = 1_000
@@ -445,6 +446,7 @@ def test_a_response_in_the_background_is_cancelled_when_its_run_is_stopped(start
     assert time.monotonic() - began < SOON
 
 
+@pytest.mark.slow
 def test_one_whose_provider_is_closed_is_waited_for_no_longer(start: Start) -> None:
     server, adapter = start(background=True)
     server.polls = 1_000

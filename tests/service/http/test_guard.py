@@ -130,6 +130,7 @@ def test_a_connection_that_brings_no_request_is_closed(
         assert client.recv(100) == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [b"POST /v1/chat", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
 def test_nor_may_a_later_request_of_a_connection_never_arrive(
     start: Start, monkeypatch: pytest.MonkeyPatch, begun: bytes
@@ -214,6 +215,7 @@ def ask_for_much(client: socket.socket, served: Served, times: int) -> None:
     client.sendall(request.encode() * times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_client_that_takes_nothing_of_its_answers_is_dropped(
     start: Start, monkeypatch: pytest.MonkeyPatch, times: int

@@ -285,6 +285,7 @@ def test_help_says_the_exit_status(aeon: RunAeon) -> None:
     assert "aeon resume=RUN" in " ".join(aeon("answer", "--help").out.split())
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_made_waits_for_the_answer_of_its_planner(
     aeon: RunAeon, tmp_path: Path, start_server: StartServer
 ) -> None:
