@@ -164,10 +164,10 @@ def test_it_can_be_used_by_keyboard(recorded: Path, opened: Show) -> None:
     assert page.evaluate("document.activeElement.className") == "skip"
     page.locator("#call-1 > summary").focus()
     page.keyboard.press("Enter")
-    assert page.locator("#call-1").get_attribute("open") is not None
+    expect(page.locator("#call-1")).to_have_attribute("open", "")
     page.locator("#pass-slider").focus()
     page.keyboard.press("ArrowLeft")
-    assert page.locator("#pass-3").is_visible()
+    expect(page.locator("#pass-3")).to_be_visible()
 
 
 def test_the_script_and_the_program_come_to_the_same_verdict(recorded: Path, opened: Show) -> None:
@@ -575,7 +575,7 @@ def test_the_rounds_of_a_step_unfold_under_it_and_fit(
     calls_shown = page.locator(".tool-call")
     assert calls_shown.count() == 6
     calls_shown.first.locator("summary").click()
-    assert calls_shown.first.locator("pre").inner_text() == "the meaning of tea"
+    expect(calls_shown.first.locator("pre")).to_have_text("the meaning of tea")
     page.evaluate(
         "document.querySelectorAll('.tool-call').forEach((each) => { each.open = true; })"
     )
