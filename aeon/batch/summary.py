@@ -32,8 +32,6 @@ WAITING = "waiting"
 FAILED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
 REPEATED_ENDS = (*FAILED_ENDS, WAITING)
 """The ends of rows and jobs that are run again when their batch or sweep is resumed."""
-_UNJUDGED_ENDS = ("step_failed", "check_failed")
-"""The ends of rows in core and single mode, which cannot converge."""
 _MOST_WAITING = 5
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
@@ -217,9 +215,10 @@ def describe_good_ends(summary: Summary) -> str:
         return f"{counted[0]} and {counted[1]}, of {count_noun(summary.of, 'row')}"
     if summary.count and summary.failed == summary.count:
         return f"{summary.failed:,} of {count_noun(summary.of, 'row')} failed"
-    expected = "completed" if any(map(summary.ends.get, _UNJUDGED_ENDS)) else "converged"
-    end = next((end for end in GOOD_ENDS if summary.ends[end]), expected)
-    return f"{summary.ends[end]:,} of {count_noun(summary.of, 'row')} {end}"
+    # A row that ran out of TTL or money does not say which of the two it could have been.
+    good = counted[0] if counted else f"0 {' or '.join(GOOD_ENDS)}"
+    number, _, end = good.partition(" ")
+    return f"{number} of {count_noun(summary.of, 'row')} {end}"
 
 
 def _kind_of(end: str) -> str:

@@ -73,10 +73,11 @@ def test_the_page_links_a_group_to_its_rows_and_a_row_to_its_record(tmp_path: Pa
     [
         (("converged", "failed"), "1 of 2 rows converged"),
         (("completed",), "1 of 1 row completed"),
-        (("max_passes", "failed"), "0 of 2 rows converged"),
+        (("max_passes", "failed"), "0 of 2 rows converged or completed"),
         (("failed", "failed"), "2 of 2 rows failed"),
-        (("failed", "step_failed"), "0 of 2 rows completed"),
-        (("check_failed",), "0 of 1 row completed"),
+        (("failed", "step_failed"), "0 of 2 rows converged or completed"),
+        (("check_failed",), "0 of 1 row converged or completed"),
+        (("ttl_expired", "ttl_expired"), "0 of 2 rows converged or completed"),
         (("converged", "completed", "failed"), "1 converged and 1 completed, of 3 rows"),
     ],
 )
