@@ -3,6 +3,7 @@ summary."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -223,18 +224,36 @@ class _Progress:
         return self._total - self._running.results.summary.count
 
     def take(self, lines: Iterable[Line]) -> None:
-        """Show rows as they end."""
+        """Show rows as they end, and how far the batch is while none does."""
         self._show()
         summary = self._running.results.summary
-        for line in lines:
-            if line.get("error"):
-                self._tell_problem(line)
-            self._ran += line["ended"] != "invalid"
-            if summary.ran == self._enough and line["ended"] not in REPEATED_ENDS and self.left:
-                self.group.view.say(
-                    project(summary, self.left, (time.monotonic() - self._began) / self._ran)
-                )
-            self._show()
+        with self._show_regularly():
+            for line in lines:
+                if line.get("error"):
+                    self._tell_problem(line)
+                self._ran += line["ended"] != "invalid"
+                if summary.ran == self._enough and line["ended"] not in REPEATED_ENDS and self.left:
+                    self.group.view.say(
+                        project(summary, self.left, (time.monotonic() - self._began) / self._ran)
+                    )
+                self._show()
+
+    @contextmanager
+    def _show_regularly(self) -> Iterator[None]:
+        """Show the progress every 10 seconds while the block lasts: a row may take minutes."""
+        over = threading.Event()
+
+        def show() -> None:
+            while not over.wait(_SECONDS_BETWEEN):
+                self._show()
+
+        ticker = threading.Thread(target=show, name="aeon-batch-progress", daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            over.set()
+            ticker.join()
 
     def _show(self) -> None:
         now = time.monotonic()
@@ -257,7 +276,8 @@ class _Progress:
             cost = "" if summary.cost is None else f", cost {summary.cost:.4f}"
             clock = format_clock(timedelta(seconds=seconds / ran * left))
             text += (
-                f", {summary.failed} failed, {ran / seconds * 60:,.0f} a minute{cost}, {clock} left"
+                f", {summary.failed} failed, {ran / seconds * 60:,.0f} rows a minute"
+                f"{cost}, {clock} left"
             )
         return text
 

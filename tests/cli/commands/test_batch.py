@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from io import BytesIO, TextIOWrapper
@@ -16,8 +17,10 @@ from typing import Any
 import pytest
 
 from aeon.batch.dataset import digest
+from aeon.cli.commands import batch_progress
 from aeon.cli.main import main
-from tests.support.openai_server import Failure, OpenAIServer, Received
+from aeon.cli.progress.plain import Display
+from tests.support.openai_server import Answer, Failure, OpenAIServer, Received
 from tests.support.simulated_server import content_of, simulated
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -67,6 +70,32 @@ def test_each_row_has_a_line_with_what_its_run_gave(
         "out.jsonl.html",
         "tasks.jsonl",
     ]
+
+
+def test_a_batch_tells_how_far_it_is_while_no_row_ends(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_progress, "_SECONDS_BETWEEN", 0.01)
+    told = threading.Event()
+    printed: list[list[str]] = []
+
+    def write(display: Display, lines: list[str]) -> None:
+        printed.append(lines)
+        if len(printed) >= 4:
+            told.set()
+
+    monkeypatch.setattr(Display, "print", write)
+
+    write_answer = simulated()["direct"]
+
+    def answer(request: Received) -> Answer:
+        assert told.wait(30)
+        return write_answer(request)
+
+    with OpenAIServer({"direct": answer}) as server:
+        given = (f"dataset={dataset(tmp_path, 1)}", f"out={tmp_path / 'out.jsonl'}", "mode=single")
+        assert main(["batch", *given, *server.overrides]) == 0
+    assert "0/1 rows" in printed[3][0]
 
 
 @pytest.mark.slow
