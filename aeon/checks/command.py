@@ -58,7 +58,7 @@ def require_command(key: str, settings: CommandCheck) -> None:
         place = path.expanduser().absolute()
         if not place.is_file():
             what = "is a folder: name its files" if place.is_dir() else "does not exist"
-            raise ConfigError(f"{key}: files: {place} {what}")
+            raise ConfigError(f"{key}: files: {os.path.normpath(place)} {what}")
         if path.name in reserved or path.name in names[:number]:
             raise ConfigError(f"{key}: files: two files would have the name {path.name}")
 

@@ -17,8 +17,8 @@ def describe_comparison(comparison: ArmComparison, rows: int, unmeasured: str = 
         if unmeasured:
             return f"{arm} and {other} cannot be told apart: {unmeasured}."
         return (
-            f"{arm} and {other} passed the same rows{_describe_tokens(comparison)}: "
-            "nothing tells them apart."
+            f"{arm} passed the same rows as {other}{_describe_tokens(comparison)}: "
+            "no row tells them apart."
         )
     points = abs(comparison.difference)
     way = "more" if comparison.difference > 0 else "fewer"

@@ -113,6 +113,7 @@ def test_of_a_long_output_beginning_and_end_are_kept() -> None:
     [
         ({"value": ["no-such-program"]}, "there is no program 'no-such-program'"),
         ({"value": ["ls"], "files": ["/no/such/file.py"]}, "does not exist"),
+        ({"value": ["ls"], "files": ["/no/such/../file.py"]}, "files: /no/file.py does not exist"),
         ({"value": ["ls"], "files": ["/tmp"]}, "is a folder"),
     ],
 )

@@ -79,6 +79,12 @@ def test_arms_are_compared_row_by_row(tmp_path: Path) -> None:
     assert comparison.sentence.endswith("p = 0.013. This is decisive.")
 
 
+def test_arms_that_passed_the_same_rows_say_which_one_took_more(tmp_path: Path) -> None:
+    (comparison,) = measured(tmp_path, [True, False], [True, False]).comparisons
+    sentence = "full passed the same rows as single, at 10 times the tokens: no row tells them apart."
+    assert comparison.sentence == sentence
+
+
 def test_what_is_not_decisive_says_how_many_more_rows_would_decide(tmp_path: Path) -> None:
     (comparison,) = measured(
         tmp_path, [True, False, False, True], [True, True, True, False]
