@@ -397,20 +397,29 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
 
 
 def raise_limits(result: RunResult) -> list[str]:
-    """Return the overrides that double the limit which ended the run; a spent TTL becomes at least
-    the plan's expected cycles."""
+    """Return the overrides that raise the limit which ended the run: at least twofold, and enough
+    for the calls that the plan was expected to take."""
     reason = result.termination_reason
     configuration = result.configuration
     limits = configuration["limits"]
     if reason == "ttl_expired":
         return _raise_budget(result)
     if reason.startswith("max_") and limits[reason]:
-        return [f"limits.{reason}={2 * limits[reason]}"]
+        times = 2 if reason == "max_passes" else _times_needed(result)
+        return [f"limits.{reason}={times * limits[reason]}"]
     if result.exit_status and any(one.kind == "refinement_limit" for one in result.advisories):
         return [
             f"refinement.max_attempts_total={2 * configuration['refinement']['max_attempts_total']}"
         ]
     return []
+
+
+def _times_needed(result: RunResult) -> int:
+    """Return how many times what it used a run is expected to need, at least twice."""
+    calls = result.usage.total.requests
+    if not calls or not result.history.passes:
+        return 2
+    return max(2, math.ceil(estimate_cycles(result) / calls))
 
 
 def _raise_budget(result: RunResult) -> list[str]:

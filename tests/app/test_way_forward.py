@@ -53,3 +53,10 @@ def test_what_is_proposed_gives_as_much_as_was_expected_and_twice_what_there_was
     assert before.termination_reason == "ttl_expired"
     after, _ = run(*overrides, *raise_limits(before), **judged)
     assert after.ttl.allocated >= max(expected, 2 * before.ttl.allocated)
+
+
+def test_a_cap_is_raised_to_what_the_plan_was_expected_to_take() -> None:
+    before, expected = run("limits.max_llm_calls=8")
+    assert before.termination_reason == "max_llm_calls"
+    (raised,) = raise_limits(before)
+    assert int(raised.removeprefix("limits.max_llm_calls=")) >= expected

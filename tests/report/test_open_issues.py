@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,11 @@ def test_a_fault_of_the_judge_alone_is_mended_by_the_first_command(tmp_path: Pat
     assert commands[0][1].endswith("convergence.open_severity=LOW")
 
 
+def test_the_command_allows_the_passes_in_which_faults_are_mended(tmp_path: Path) -> None:
+    _, commands = converge_over(tmp_path, "limits.max_passes=1")
+    assert commands[0][1].endswith("convergence.open_severity=LOW limits.max_passes=3")
+
+
 def test_a_lower_severity_is_offered_where_the_one_asked_for_mended_nothing(tmp_path: Path) -> None:
     _, commands = converge_over(tmp_path, "convergence.open_severity=MEDIUM")
     assert commands[0][1].endswith("convergence.open_severity=LOW")
@@ -91,14 +97,17 @@ def test_what_was_mended_once_is_not_offered_again(tmp_path: Path) -> None:
     assert [command for _, command in commands if low in command] == []
 
 
-def test_the_command_mends_them_and_asks_for_nothing_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("passes", [1, 20])
+def test_the_command_mends_them_and_asks_for_nothing_again(tmp_path: Path, passes: int) -> None:
     model = ScriptedModel(
         semantic_validation=[report(), report(issue(severity="MEDIUM")), report()]
     )
-    with Aeon.from_config([], adapter=model, environ={}) as aeon:
-        aeon.run("make tea", directory=tmp_path / "run")
+    with Aeon.from_config([f"limits.max_passes={passes}"], adapter=model, environ={}) as aeon:
+        ended = aeon.run("make tea", directory=tmp_path / "run")
     asked = len(model.requests)
-    again = [f"resume={tmp_path / 'run'}", "convergence.open_severity=MEDIUM"]
+    _, command = find_next_commands(ended, tmp_path / "run")[0]
+    given = shlex.split(command)[-2 if passes == 1 else -1 :]
+    again = [f"resume={tmp_path / 'run'}", *given]
     with Aeon.from_config(again, adapter=model, environ={}) as aeon:
         result = aeon.run(directory=tmp_path / "again")
     assert result.converged

@@ -109,7 +109,16 @@ def _mend_faults(result: RunResult) -> Iterator[Remedy]:
     gravest = min(max(severities, key=SEVERITIES.index), "HIGH", key=SEVERITIES.index)
     tried: Severity | None = result.configuration["convergence"].get("open_severity")
     if tried is None or not (reaches(gravest, tried) or _is_mended(result)):
-        yield Remedy("To mend the known faults", (f"convergence.open_severity={gravest}",))
+        asked = (f"convergence.open_severity={gravest}", *_allow_passes(result))
+        yield Remedy("To mend the known faults", asked)
+
+
+def _allow_passes(result: RunResult) -> Iterator[str]:
+    """Yield the override that leaves a pass to mend in, and one to spare, after the run's last."""
+    most = result.configuration["limits"]["max_passes"]
+    needed = result.history.overall_statistics.total_passes + 2
+    if most is not None and most < needed:
+        yield f"limits.max_passes={needed}"
 
 
 def _is_mended(result: RunResult) -> bool:
