@@ -22,7 +22,8 @@ from aeon.domain.values import Value
 
 NOTICEABLE = 0.02
 """The least difference of two scores that counts as one."""
-_SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
+SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
+"""The score by the reason code of one below its threshold."""
 
 
 class AssessedPass(Value):
@@ -162,7 +163,7 @@ def _list_missed(assessment: ConvergenceAssessment) -> tuple[str, ...]:
 
 def _make_blocker(history: ExecutionHistory, code: str, passes: Sequence[int]) -> Blocker:
     assessments = dict(_assessments(history))
-    name = _SCORE_OF.get(code)
+    name = SCORE_OF.get(code)
     last = assessments[passes[-1]]
     check = _find_check(history, passes[-1], code)
     given = [read_scores(each) for each in assessments.values()]
@@ -187,7 +188,7 @@ def _find_check(history: ExecutionHistory, number: int, code: str) -> CheckOutco
 
 
 def _kind_of(code: str, assessment: ConvergenceAssessment) -> BlockerKind:
-    if code in _SCORE_OF:
+    if code in SCORE_OF:
         return "score"
     if code == "evaluation_unavailable":
         return "unavailable"

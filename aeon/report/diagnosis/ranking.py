@@ -3,7 +3,7 @@ consequences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from aeon.domain.result import RunResult
@@ -13,7 +13,7 @@ from aeon.report.ending import SMALL_GAP
 from aeon.report.items import Item
 from aeon.report.patterns import Patterns
 from aeon.report.record import Record
-from aeon.report.scores import Blocker
+from aeon.report.scores import SCORE_OF, Blocker
 from aeon.report.words import round_down
 
 _MOST = 8
@@ -120,14 +120,34 @@ def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
 
 
 def _accept_answer(record: Record, patterns: Patterns) -> Iterator[Remedy]:
-    """Return thresholds that the scores reach, where nothing else is missing and the gaps are
-    small."""
-    still_open = [blocker for blocker in patterns.blockers if blocker.at_end]
-    if record.result.exit_status != UNCONVERGED or not still_open or not _is_done(record.result):
+    """Return thresholds that the scores reach, where nothing else is missing, the gaps are small,
+    and no earlier pass with another answer reaches them: the resumed run would end with it."""
+    result = record.result
+    if result.exit_status != UNCONVERGED or not _is_done(result):
         return
-    lower = [_reach_threshold(blocker) for blocker in still_open]
-    if all(lower):
-        yield Remedy("To accept the answer as it is", tuple(lower))
+    lower = _lower_thresholds([blocker for blocker in patterns.blockers if blocker.at_end])
+    earlier = _find_earlier_reaching(patterns, lower)
+    if lower and (earlier is None or result.history.passes[earlier].answer == result.answer):
+        overrides = tuple(f"convergence.{name}={score:g}" for name, score in lower.items())
+        yield Remedy("To accept the answer as it is", overrides)
+
+
+def _lower_thresholds(still_open: Sequence[Blocker]) -> dict[str, float]:
+    """Return the thresholds that the scores reach; none where one is too far below, or another
+    blocker remains."""
+    reached = {str(blocker.score): _reach_threshold(blocker) for blocker in still_open}
+    lower = {name: score for name, score in reached.items() if score is not None}
+    return lower if len(lower) == len(still_open) else {}
+
+
+def _find_earlier_reaching(patterns: Patterns, lower: Mapping[str, float]) -> int | None:
+    """Return the first pass before the last that would have converged with these lower
+    thresholds."""
+    for one in patterns.assessed[:-1]:
+        is_reached = all(one.scores.get(name, 0.0) >= score for name, score in lower.items())
+        if is_reached and {SCORE_OF.get(code) for code in one.missed} <= lower.keys():
+            return one.pass_number
+    return None
 
 
 def _is_done(result: RunResult) -> bool:
@@ -135,14 +155,14 @@ def _is_done(result: RunResult) -> bool:
     return all(step.is_done or step.replaced_by is not None for step in steps)
 
 
-def _reach_threshold(blocker: Blocker) -> str:
-    """Return the override that lowers a threshold to its score; empty for a blocker that is not a
-    score or too far below."""
+def _reach_threshold(blocker: Blocker) -> float | None:
+    """Return the threshold that the score reaches; None for a blocker that is not a score or too
+    far below."""
     if blocker.kind != "score" or blocker.last is None or blocker.threshold is None:
-        return ""
+        return None
     reached = round_down(blocker.last)
     is_close = round(blocker.threshold - reached, 6) <= SMALL_GAP
-    return f"convergence.{blocker.score}={reached:g}" if is_close else ""
+    return reached if is_close else None
 
 
 def rank(found: Sequence[tuple[Detector, Finding]]) -> list[Finding]:

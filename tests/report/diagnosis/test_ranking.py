@@ -98,6 +98,32 @@ def test_to_accept_what_there_is_comes_last_and_only_for_a_gap_of_at_most_0_05(
     assert purposes(run, finding("x", "cause", 1, "mend")) == ["mend", *accepted]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "answer", "accepted"),
+    [
+        (0.93, "other", []),
+        (0.93, "final", ["To accept the answer as it is"]),
+        (0.9, "other", ["To accept the answer as it is"]),
+    ],
+)
+def test_no_threshold_is_offered_that_an_earlier_pass_with_another_answer_reaches(
+    earlier: float, answer: str, accepted: list[str]
+) -> None:
+    passes = (
+        a_pass(1, assessed(earlier), answer=answer),
+        a_pass(2, assessed(0.93), answer="final"),
+    )
+    assert purposes(a_run(*passes, answer="final")) == accepted
+
+
+def test_an_earlier_pass_with_more_to_mend_does_not_stand_in_the_way() -> None:
+    passes = (
+        a_pass(1, assessed(0.93, criteria={"cited": False}), answer="other"),
+        a_pass(2, assessed(0.93, criteria={"cited": True}), answer="final"),
+    )
+    assert purposes(a_run(*passes, answer="final")) == ["To accept the answer as it is"]
+
+
 def test_nothing_is_to_be_accepted_while_a_criterion_is_not_met() -> None:
     run = a_run(a_pass(1, assessed(0.93, criteria={"cited": False})))
     assert purposes(run) == []
