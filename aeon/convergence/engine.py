@@ -88,10 +88,21 @@ class ConvergenceEngine:
         return self._structured.call(
             "convergence",
             variables,
-            lambda answer: parse_assessment(answer, thresholds, tuple(criteria), pairs, unasked),
+            lambda answer: parse_assessment(
+                answer,
+                thresholds,
+                tuple(criteria),
+                pairs,
+                unasked,
+                reviewed=[issue.issue_id for issue in validation_report.issues],
+            ),
             role="grader",
             criteria=tuple(criteria),
-            absent=(*unasked, *(() if criteria else ("criteria",))),
+            absent=(
+                *unasked,
+                *(() if criteria else ("criteria",)),
+                *(() if reviewed else ("review",)),
+            ),
         )
 
 
@@ -114,16 +125,21 @@ def parse_assessment(
     criteria: Sequence[str],
     pairs: Sequence[str],
     unasked: Sequence[str] = (),
+    reviewed: Sequence[str] = (),
 ) -> ConvergenceAssessment:
     """Compare the model's answer with the thresholds; the `unasked` ones of the `pairs` have
-    nothing to compare. Raises InvalidAnswer unless each criterion and each pair is judged once, and
-    every blocking issue is described."""
+    nothing to compare, and `reviewed` are the ids of the review's issues. Raises InvalidAnswer
+    unless each criterion and each pair is judged once, and every blocking issue is described."""
     require_few(len(answer["issues"]), "/issues", "issues")
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
     statuses = _parse_pairs(answer["consistency_status"], pairs, unasked)
     _require_descriptions(answer["issues"])
-    issues = [raw for raw in answer["issues"] if raw["description"].strip()]
+    issues = [
+        {**raw, "review_issue": _find_reviewed(raw, reviewed)}
+        for raw in answer["issues"]
+        if raw["description"].strip()
+    ]
     blocking = [raw for raw in issues if raw["blocking"]]
     scores = ConvergenceScores(
         completeness_score=answer["completeness_score"],
@@ -142,6 +158,13 @@ def parse_assessment(
         criteria=results,
         metadata={"issues": issues},
     )
+
+
+def _find_reviewed(raw: JsonMapping, reviewed: Sequence[str]) -> str | None:
+    """Return the id of the review's issue that an issue repeats; None where there is no such
+    issue."""
+    issue_id = raw.get("review_issue")
+    return issue_id if issue_id in reviewed else None
 
 
 def _parse_pairs(

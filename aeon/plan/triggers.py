@@ -194,9 +194,15 @@ def pass_triggers(
 
 
 def list_harmless_issues(assessment: ConvergenceAssessment) -> list[str]:
-    """Return the issues that an assessment found and that do not prevent convergence."""
-    blocking = assessment.blocking_issues
-    return [issue for issue in assessment.detected_issues if issue not in blocking]
+    """Return the issues that an assessment found, that the review does not have, and that do not
+    prevent convergence."""
+    repeated = [
+        raw["description"]
+        for raw in assessment.metadata.get("issues", ())
+        if raw.get("review_issue") is not None
+    ]
+    left_out = {*assessment.blocking_issues, *repeated}
+    return [issue for issue in assessment.detected_issues if issue not in left_out]
 
 
 def _fault_triggers(assessment: ConvergenceAssessment) -> Iterator[Trigger]:

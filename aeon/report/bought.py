@@ -97,7 +97,8 @@ def _find_last_gain(history: ExecutionHistory) -> int | None:
 
 
 def find_open_issues(judged: ExecutionPass | None) -> tuple[OpenIssue, ...]:
-    """Return the faults that review and judge found in the answer of a pass, the review's first."""
+    """Return the faults that review and judge found in the answer of a pass, the review's first;
+    a harmless one that both found is the review's."""
     if judged is None:
         return ()
     results = judged.evaluation_results
@@ -121,6 +122,7 @@ def find_open_issues(judged: ExecutionPass | None) -> tuple[OpenIssue, ...]:
             description=raw["description"],
         )
         for raw in found
+        if raw.get("blocking") or raw.get("review_issue") is None
     )
     return (*reviewed, *of_judge)
 

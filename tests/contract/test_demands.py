@@ -62,7 +62,7 @@ def read_refinement(answer: Any) -> None:
     require_answers(parse_refinement(answer, [an_issue()]), [an_issue()])
 
 
-FAULT = {"kind": "omission", "description": "no cups", "blocking": True}
+FAULT = {"kind": "omission", "description": "no cups", "blocking": True, "review_issue": "i1"}
 JUDGED = {"name": "hot", "met": False, "reason": "it is cold"}
 LOCATED = {
     **issue("i1", "a", "HIGH"),

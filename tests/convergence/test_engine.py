@@ -360,7 +360,9 @@ def test_an_assessment_of_nothing_is_told_from_one_of_something():
     ).evaluated
 
 
-AGREES = "What is not shown agrees with the answer, but for what the review says of it."
+AGREES = (
+    "Drafts are not shown; where the answer says otherwise than a draft did, the answer counts."
+)
 
 
 def judge_finished_plan(*issues: ValidationIssue, reviewed: bool = True) -> str:

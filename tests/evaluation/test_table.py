@@ -81,7 +81,9 @@ def test_arms_are_compared_row_by_row(tmp_path: Path) -> None:
 
 def test_arms_that_passed_the_same_rows_say_which_one_took_more(tmp_path: Path) -> None:
     (comparison,) = measured(tmp_path, [True, False], [True, False]).comparisons
-    sentence = "full passed the same rows as single, at 10 times the tokens: no row tells them apart."
+    sentence = (
+        "full passed the same rows as single, at 10 times the tokens: no row tells them apart."
+    )
     assert comparison.sentence == sentence
 
 

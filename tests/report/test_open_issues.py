@@ -63,6 +63,19 @@ def test_the_headline_and_the_first_command_are_about_them(tmp_path: Path) -> No
     assert command.endswith("convergence.open_severity=MEDIUM")
 
 
+def test_a_fault_that_review_and_judge_found_is_counted_once(tmp_path: Path) -> None:
+    same = [{**FAULT, "review_issue": "i1"}, {**FAULT, "review_issue": "i7"}]
+    model = ScriptedModel(
+        semantic_validation=[report(), report(issue("i1"))], convergence=assessment(issues=same)
+    )
+    with Aeon.from_config([], adapter=model, environ={}) as aeon:
+        result = aeon.run("make tea", directory=tmp_path / "run")
+    assert [(one.source, one.severity) for one in result.open_issues] == [
+        ("review", "MEDIUM"),
+        ("judge", "LOW"),  # there is no issue i7
+    ]
+
+
 def converge_over(tmp_path: Path, *overrides: str, **answers: Any) -> tuple[RunResult, Points]:
     """A run of a small task, whose judge finds a fault, and what is offered next."""
     judged = assessment(issues=[FAULT])
@@ -113,3 +126,16 @@ def test_the_command_mends_them_and_asks_for_nothing_again(tmp_path: Path, passe
     assert result.converged
     new = [request.call for request in model.requests[asked:]]
     assert new[0] == "refinement"
+
+
+def test_a_fault_that_both_found_is_given_to_the_planner_once(tmp_path: Path) -> None:
+    model = ScriptedModel(
+        semantic_validation=[report(), report(issue("i1")), report()],
+        convergence=assessment(issues=[{**FAULT, "review_issue": "i1"}]),
+    )
+    with Aeon.from_config(["convergence.open_severity=LOW"], adapter=model, environ={}) as aeon:
+        aeon.run("make tea", directory=tmp_path / "run")
+    (asked,) = [request for request in model.requests if request.call == "refinement"]
+    prompt = asked.messages[1].content
+    assert "i1 is wrong" in prompt
+    assert FAULT["description"] not in prompt
