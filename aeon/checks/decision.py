@@ -64,7 +64,7 @@ def read_rubrics(
                 name=name,
                 type=one.type,
                 passed=result is not None and result.met,
-                feedback=result.reason if result else "The judge has not been asked.",
+                feedback=result.reason if result else "The judge gave no usable finding on it.",
                 required=one.required,
                 weight=one.weight,
                 measured=result is not None,
@@ -84,7 +84,8 @@ def describe_unjudged(checks: Sequence[CheckOutcome]) -> ConvergenceAssessment:
 
 def make_issues(checks: Sequence[CheckOutcome], plan: Plan) -> tuple[ValidationIssue, ...]:
     """Convert failed required checks to issues that bind a refinement, with each check's verbatim
-    message; those of the answer only once no pending step may still mend it."""
+    message; those of the answer only once no pending step may still mend it. No change of the plan
+    mends a rubric without a finding."""
     is_partial = bool(find_pending_steps(plan))
     final = final_steps(plan)
     where = final[0].step_id if len(final) == 1 else None
@@ -97,5 +98,7 @@ def make_issues(checks: Sequence[CheckOutcome], plan: Plan) -> tuple[ValidationI
             location=IssueLocation(step_id=check.step_id or where),
         )
         for check in checks
-        if check.blocks and not (is_partial and check.step_id is None)
+        if check.blocks
+        and not (is_partial and check.step_id is None)
+        and (check.measured or not check.type.endswith("llm-rubric"))
     )

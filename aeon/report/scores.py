@@ -45,7 +45,7 @@ class Blocker(Value):
     """A blocker of convergence, by its reason code: in which passes, and whether in the last
     assessment too. A `reason` is a code that only a user's own judge knows. For a score the
     threshold, the best and the last value; `words` are the model's, or the check's, of the last
-    pass that it held back."""
+    pass that it held back, and `measured` whether a check could be had there."""
 
     code: str
     kind: BlockerKind
@@ -56,6 +56,7 @@ class Blocker(Value):
     best: float | None = None
     last: float | None = None
     words: tuple[str, ...] = ()
+    measured: bool = True
 
 
 class Regression(Value):
@@ -178,6 +179,7 @@ def _make_blocker(history: ExecutionHistory, code: str, passes: Sequence[int]) -
         best=max(values, default=None),
         last=values[-1] if values else None,
         words=(check.feedback,) if check else _words_on(code, last),
+        measured=check is None or check.measured,
     )
 
 

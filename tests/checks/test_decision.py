@@ -74,6 +74,15 @@ def test_a_failed_check_is_an_issue_of_the_step_that_the_answer_comes_from() -> 
     assert issue.step_id == "b"
 
 
+def test_a_rubric_without_a_finding_says_so_and_is_no_issue() -> None:
+    (kind,) = read_rubrics(None, {"kind": RubricCheck(type="llm-rubric", value="It is kind.")})
+    assert (kind.measured, kind.blocks) == (False, True)
+    assert kind.feedback == "The judge gave no usable finding on it."
+    crashed = FAILED.model_copy(update={"measured": False})
+    issues = make_issues((kind, crashed), plan_of(done("a")))
+    assert [issue.issue_id for issue in issues] == ["check:tests"]
+
+
 def test_of_an_unfinished_answer_only_checks_of_steps_are_issues() -> None:
     plan = plan_of(done("a"), step("b", "a"))
     of_step = FAILED.model_copy(update={"name": "a.tests", "step_id": "a"})

@@ -95,15 +95,20 @@ def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_failed_checks(evidence: Evidence) -> Iterator[Finding]:
-    """Find required checks that failed at the end."""
+    """Find required checks that failed, or could not be measured, at the end."""
     for blocker in evidence.open_blockers:
         if blocker.kind == "check":
+            outcome = f"failed in {name_passes(blocker.passes)}"
+            advice = "Say in the task what it asks for, or correct the check."
+            if not blocker.measured:
+                outcome = f"could not be measured in pass {blocker.passes[-1]}"
+                advice = "A resumed run asks for it again."
             yield Finding(
-                title=f"The check `{blocker.code}` failed in {name_passes(blocker.passes)}",
+                title=f"The check `{blocker.code}` {outcome}",
                 rank="cause",
                 weight=85,
                 evidence=shorten(" ".join(blocker.words), WORDS),
-                advice="Say in the task what it asks for, or correct the check.",
+                advice=advice,
                 anchor="checks",
             )
 

@@ -66,7 +66,7 @@ def _name_blocker(one: Blocker) -> str:
     if one.kind == "criterion":
         return f"the criterion `{one.code}` is not met"
     if one.kind == "check":
-        return f"the check `{one.code}` failed"
+        return f"the check `{one.code}` {'failed' if one.measured else 'could not be measured'}"
     if one.kind == "reason":
         return f"the judge gave the reason `{one.code}`"
     if one.kind == "unavailable":

@@ -38,6 +38,7 @@ CONTRADICTION = {
 }
 UNNAMED = {**CONTRADICTION, "description": "The sums differ, as a matter of facts."}
 FAILED_CHECK = CheckOutcome(name="tests", type="command", passed=False, feedback="1 failed")
+UNMEASURED = CheckOutcome(name="kind", type="llm-rubric", passed=False, measured=False)
 PASSED_CHECK = CheckOutcome(name="tests", type="command", passed=True)
 UNCITED = {"cited": False}
 CITED = {"cited": True}
@@ -400,6 +401,11 @@ CASES: dict[str, list[Case]] = {
             "at the end",
             lambda: a_run(a_pass(1, block(assessed(), (FAILED_CHECK,)), checks=(FAILED_CHECK,))),
             ["The check `tests` failed in pass 1"],
+        ),
+        (
+            "not measured",
+            lambda: a_run(a_pass(1, block(UNAVAILABLE, (UNMEASURED,)), checks=(UNMEASURED,))),
+            ["The check `kind` could not be measured in pass 1"],
         ),
         ("passed", lambda: a_run(a_pass(1, assessed(0.7), checks=(PASSED_CHECK,))), []),
     ],

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from aeon.checks.decision import block
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import RunError
 from aeon.report.diagnosis.finding import Evidence
 from aeon.report.page.why import explain_end
@@ -22,6 +24,10 @@ from tests.report.diagnosis.builders import (
 DOWN = RunError(type="ConnectionFailed", message="No answer.")
 OMISSION = {"kind": "omission", "description": "No prices.", "blocking": True}
 OTHER = {**OMISSION, "kind": "other"}
+CHECKS = (
+    CheckOutcome(name="tests", type="command", passed=False),
+    CheckOutcome(name="kind", type="llm-rubric", passed=False, measured=False),
+)
 FAILED = a_step("facts", status="failed")
 
 
@@ -70,6 +76,10 @@ CASES: dict[str, tuple[Callable[[], Evidence], str]] = {
     "no assessment": (
         lambda: a_run(a_pass(1, assessed(0.5)), a_pass(2, UNAVAILABLE), passes=2),
         "After 2 passes, the judge gave no usable assessment.",
+    ),
+    "a check that failed, and one that was not measured": (
+        lambda: a_run(a_pass(1, block(assessed(), CHECKS), checks=CHECKS), passes=1),
+        "After 1 pass, the check `tests` failed; the check `kind` could not be measured.",
     ),
     "steps that are held": (
         lambda: a_run(a_pass(1, None, steps=(blocked("facts"), FAILED)), passes=1),
