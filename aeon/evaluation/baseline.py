@@ -11,6 +11,7 @@ from aeon.domain.errors import ConfigError
 from aeon.evaluation import forms, statistics
 from aeon.evaluation.models import BaselineComparison, Measurement
 from aeon.evaluation.table import digest_row
+from aeon.files.text import load_json
 from aeon.observability.artefacts import as_artefact_error, replace_file
 from aeon.report.words import count_noun
 
@@ -41,7 +42,8 @@ def read_baseline(path: Path, arm: str, dataset: Dataset, repeat: int) -> Measur
 
 def _read(path: Path) -> Measurement:
     try:
-        return Measurement.model_validate_json(path.read_bytes())
+        content = path.read_bytes()
+        return Measurement.model_validate_json(content)
     except FileNotFoundError:
         raise ConfigError(
             f"baseline={path}: there is no such file",
@@ -50,10 +52,34 @@ def _read(path: Path) -> Measurement:
     except OSError as error:
         raise ConfigError(f"baseline={path}: {error.strerror or error}") from None
     except ValidationError:
+        _require_measurement(path, content)
         raise ConfigError(
             f"baseline={path}: this is not an eval.json of this version",
             hint="bless=true replaces it by this measurement.",
         ) from None
+
+
+def require_replaceable(path: Path) -> None:
+    """Raise ConfigError for a file that is not the `eval.json` of any version: only such a file is
+    replaced by a new baseline."""
+    try:
+        _require_measurement(path, path.read_bytes())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigError(f"baseline={path}: {error.strerror or error}") from None
+
+
+def _require_measurement(path: Path, content: bytes) -> None:
+    try:
+        found = load_json(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not str(found.get("format")).startswith("aeon.eval/"):
+        raise ConfigError(
+            f"baseline={path}: this is not an eval.json",
+            hint="Name the eval.json of a measurement, or with bless=true a new file.",
+        )
 
 
 def compare_with_baseline(

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from aeon.domain.errors import ConfigError
-from aeon.evaluation.baseline import bless, compare_with_baseline, read_baseline
+from aeon.evaluation.baseline import (
+    bless,
+    compare_with_baseline,
+    read_baseline,
+    require_replaceable,
+)
 from aeon.evaluation.models import Measurement
 from tests.evaluation.test_table import dataset, measured
 
@@ -79,6 +84,24 @@ def test_a_file_that_is_no_baseline_is_refused_with_what_to_do(tmp_path: Path) -
     with pytest.raises(ConfigError, match="there is no such file") as missing:
         read_baseline(path, "full", dataset(tmp_path, 2), 1)
     assert "bless=true" in missing.value.hint
-    path.write_text("{}")
-    with pytest.raises(ConfigError, match=r"not an eval\.json of this version"):
+    path.write_text('{"format": "aeon.eval/0"}')
+    with pytest.raises(ConfigError, match=r"not an eval\.json of this version") as old:
         read_baseline(path, "full", dataset(tmp_path, 2), 1)
+    assert "bless=true" in old.value.hint
+    path.write_text("{}")
+    with pytest.raises(ConfigError, match=r"this is not an eval\.json") as other:
+        read_baseline(path, "full", dataset(tmp_path, 2), 1)
+    assert "with bless=true a new file" in other.value.hint
+
+
+def test_a_baseline_replaces_nothing_but_an_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    require_replaceable(path)
+    path.write_text('{"format": "aeon.eval/0"}')
+    require_replaceable(path)
+    for text in ('{"format": "aeon.eval.samples/1"}', '{"id": "a"}\n{"id": "b"}\n', "notes", "[]"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=r"this is not an eval\.json"):
+            require_replaceable(path)
+    with pytest.raises(ConfigError, match="Is a directory"):
+        require_replaceable(tmp_path)

@@ -179,8 +179,9 @@ def test_what_could_not_be_measured_ends_with_5_before_4(
 
     with OpenAIServer({"direct": fail_one}) as server:
         assert run(server, SINGLE, "threshold=0.9", "baseline=b.json", "bless=true") == 5
-    told = capfd.readouterr().out
-    assert "Not measured: 1 of 4 answers." in told
+    out, err = capfd.readouterr()
+    assert "Not measured: 1 of 4 answers." in out
+    assert "Not written, since not everything was measured: b.json" in err
     (arm,) = measured(tmp_path)["arms"]
     assert (arm["passed"], arm["failed"], arm["not_measured"]) == (1, 2, 1)
     assert arm["pass_rate"] == 0.25
@@ -213,6 +214,10 @@ def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
         (["repeat=0"], "repeat=0: a number from 1 to 1,000"),
         (["threshold=2"], "threshold=2: must be a number from 0 to 1"),
         (["bless=true"], "bless=true: which file?"),
+        (
+            ["allow_simulated=true", "baseline=tasks.jsonl", "bless=true"],
+            "baseline=tasks.jsonl: this is not an eval.json",
+        ),
         (["allow_simulated=true", "baseline=no.json"], "baseline=no.json: there is no such file"),
         (["sweep.parallel=2"], "only a sweep (-m) reads sweep.parallel"),
     ],

@@ -39,7 +39,12 @@ from aeon.config.compose.literal import Composition, key_of
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms
-from aeon.evaluation.baseline import bless, compare_with_baseline, read_baseline
+from aeon.evaluation.baseline import (
+    bless,
+    compare_with_baseline,
+    read_baseline,
+    require_replaceable,
+)
 from aeon.evaluation.equal import (
     MOST_ROUNDS,
     Equalizer,
@@ -362,9 +367,13 @@ def _require_measure(dataset: Dataset, arms: Sequence[Aeon]) -> None:
 
 
 def _read_baseline(words: Namespace, judged: str, dataset: Dataset) -> Measurement | None:
-    if words.baseline is None or words.bless == "true":
+    if words.baseline is None:
         return None
-    return read_baseline(words.baseline.expanduser(), judged, dataset, words.repeat)
+    path = words.baseline.expanduser()
+    if words.bless == "true":
+        require_replaceable(path)
+        return None
+    return read_baseline(path, judged, dataset, words.repeat)
 
 
 def _show(evaluation: _ArmRuns, measurement: Measurement) -> None:
@@ -390,6 +399,8 @@ def _finish(measurement: Measurement, words: Namespace, control: GroupControl) -
     if control.is_interrupted:
         return INTERRUPTED
     if measurement.not_measured:
+        if words.bless == "true":
+            say(f"Not written, since not everything was measured: {words.baseline}")
         return NOT_MEASURED
     if words.bless == "true":
         bless(measurement, words.baseline.expanduser())
