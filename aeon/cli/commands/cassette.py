@@ -172,11 +172,14 @@ def show(given: Namespace) -> int:
 
 def check_replays(given: Namespace) -> int:
     """Run recordings again and report for each whether it decides as recorded; 4 where one does
-    not. Raises ConfigError for a file that is not a cassette and for a project that is not valid or
-    not trusted, ArtefactError for a results file that cannot be written."""
+    not. Raises ConfigError for a file that is not a cassette, for a project that is not valid or
+    not trusted, and for a results file that exists and is none of JUnit, ArtefactError for one that
+    cannot be written."""
     from aeon.app.trials.replay import check_recording, write_junit
     from aeon.cli.job.arguments import read_composition
 
+    if given.junit is not None:
+        _require_replaceable(given.junit)
     of = read_composition(given)
     overrides = [*_find_own_folders(of, given.overrides), *given.overrides]
     # Only overrides choose options of a folder, and composing with one takes longer.
@@ -195,13 +198,29 @@ def check_replays(given: Namespace) -> int:
     if given.junit is not None:
         replace_file(given.junit, write_junit(checked), "junit=FILE names the file.")
     apart = sum(not one.holds for one in checked)
-    say(
-        f"{count_noun(len(checked), 'recording')}: {apart or 'none'} "
-        f"{'differs' if apart == 1 else 'differ'}."
-    )
+    if checked:
+        say(
+            f"{count_noun(len(checked), 'recording')}: {apart or 'none'} "
+            f"{'differs' if apart == 1 else 'differ'}."
+        )
     if unreadable:
-        raise ConfigError("\n".join(unreadable), hint="The other recordings were checked.")
+        hint = "The other recordings were checked." if checked else ""
+        raise ConfigError("\n".join(unreadable), hint=hint)
     return BELOW if apart else DONE
+
+
+def _require_replaceable(junit: Path) -> None:
+    """Raise ConfigError for a file that is none of JUnit, such as a recording: it would be lost."""
+    if not junit.exists():
+        return
+    with suppress(OSError):
+        content = junit.read_bytes() if junit.is_file() else b""
+        if content.startswith(b"<") and b"<testsuite" in content:
+            return
+    raise ConfigError(
+        f"junit={junit}: exists already, and is not a JUnit file",
+        hint="Name a new file, or one that an earlier check has written.",
+    )
 
 
 def _find_own_folders(of: Composition, typed: Sequence[str]) -> list[str]:

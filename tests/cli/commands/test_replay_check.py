@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from aeon.app.trials.replay import check_recording
+from aeon.app.trials.replay import check_recording, write_junit
 from aeon.domain.errors import StoreFailed
 from aeon.store.cassette import RecordedEnd, read, write
 from tests.cli.conftest import RunAeon
@@ -136,6 +136,33 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_from_being_checked(
     assert "gone.aeon cannot be read" in ended.err
     assert "as recorded, 6 answers" in ended.out
     assert junit.is_file()
+
+
+def test_the_outcome_replaces_no_file_of_another_kind(aeon: RunAeon, tmp_path: Path) -> None:
+    recording = tmp_path / "rec.aeon"
+    shutil.copy(SUM, recording)
+    table = tmp_path / "table.csv"
+    table.write_text("a,<testsuite>\n", encoding="utf-8")
+    for path in (recording, table, tmp_path):
+        before = path.read_bytes() if path.is_file() else b""
+        ended = aeon("replay-check", str(recording), f"junit={path}")
+        assert (ended.status, ended.out) == (2, "")
+        assert "is not a JUnit file" in ended.err
+        assert not before or path.read_bytes() == before
+    earlier = tmp_path / "replays.xml"
+    earlier.write_bytes(write_junit([]))
+    assert aeon("replay-check", str(recording), f"junit={earlier}").status == 0
+    assert b'tests="1"' in earlier.read_bytes()
+
+
+def test_without_a_readable_recording_nothing_is_said_of_others(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    ended = aeon("replay-check", str(tmp_path / "nope.aeon"))
+    assert ended.status == 2
+    assert "nope.aeon cannot be read" in ended.err
+    assert "other recordings" not in ended.err
+    assert "0 recordings" not in ended.err
 
 
 @pytest.fixture
