@@ -33,6 +33,7 @@ from aeon.report.words import (
     answer_command,
     command_of,
     count_noun,
+    format_threshold,
     list_names,
     one_line,
     relative_to_here,
@@ -358,11 +359,21 @@ def _objections(result: RunResult) -> tuple[Points, Points]:
 
 
 def _open_steps(steps: Sequence[PlanStep]) -> tuple[Points, Points]:
-    """Return the steps that lack something, and those that were not reached."""
+    """Return the steps that lack something, and those that were not done."""
     lacking = [step for step in steps if step.state in ("failed", "blocked", "invalid")]
-    unreached = [step.step_id for step in steps if step.state == "pending"]
-    names = [("not reached", list_names(unreached))] if unreached else []
-    return [(step.state, _lack(step)) for step in lacking], names
+    named = [(how, list_names(names)) for how, names in list_undone(steps).items()]
+    return [(step.state, _lack(step)) for step in lacking], named
+
+
+def list_undone(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
+    """Return the pending steps: those that the end cut off or kept from beginning, `not finished`,
+    and those whose turn had not come, `not reached`."""
+    undone: dict[str, list[str]] = {}
+    for step in steps:
+        if step.state == "pending":
+            how = "not finished" if step.incomplete else "not reached"
+            undone.setdefault(how, []).append(step.step_id)
+    return dict(sorted(undone.items()))
 
 
 def _low_scores(result: RunResult) -> list[tuple[str, float, float]]:
@@ -475,7 +486,7 @@ def describe_threshold(result: RunResult, name: str, threshold: float) -> str:
         if passed.pass_number == result.assessed_pass
     )
     repeats = describe_repeats(next(judged, None), name)
-    return f"threshold {threshold:.2f}{repeats and f'; {repeats}'}"
+    return f"threshold {format_threshold(threshold)}{repeats and f'; {repeats}'}"
 
 
 def _steps(result: RunResult) -> tuple[PlanStep, ...]:

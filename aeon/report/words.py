@@ -142,6 +142,11 @@ def round_down(score: float) -> float:
     return math.floor(score * 100 + 1e-9) / 100
 
 
+def format_threshold(threshold: float) -> str:
+    """Format a threshold with two decimals, or with all it has: 0.999 is not 1.00."""
+    return max(f"{threshold:.2f}", f"{threshold:g}", key=len)
+
+
 def count_noun(number: int, noun: str) -> str:
     """`1 repair`, `2 repairs`."""
     plural = (

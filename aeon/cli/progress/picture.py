@@ -21,6 +21,7 @@ from aeon.report.words import (
     count_noun,
     format_clock,
     format_seconds,
+    format_threshold,
     label_worker,
     one_line,
     round_down,
@@ -314,7 +315,7 @@ def _score(view: RunView, name: str, width: int) -> Text:
     earlier = ""
     if width >= 60:
         earlier = "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1])
-    least = "" if needed is None else f" (threshold {needed:.2f})"
+    least = "" if needed is None else f" (threshold {format_threshold(needed)})"
     latest = (f"{round_down(value):.2f}", f"bold {style}")
     words = Text.assemble((earlier, "dim"), latest, (least, "dim"))
     return _bar(name, value, needed, style, words, width)

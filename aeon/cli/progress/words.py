@@ -22,6 +22,7 @@ from aeon.report.scores import describe_repeats, read_scores
 from aeon.report.words import (
     count_noun,
     format_clock,
+    format_threshold,
     label_worker,
     list_names,
     one_line,
@@ -222,7 +223,9 @@ def _scores(assessment: ConvergenceAssessment, view: RunView) -> str:
 
 
 def _remark_on(assessment: ConvergenceAssessment, name: str, view: RunView) -> str:
-    least = f"threshold {getattr(view.thresholds, name):.2f}" if view.thresholds else ""
+    least = ""
+    if view.thresholds:
+        least = f"threshold {format_threshold(getattr(view.thresholds, name))}"
     remarks = "; ".join(filter(None, (least, describe_repeats(assessment, name))))
     return remarks and f" ({remarks})"
 

@@ -83,7 +83,7 @@ function moveThreshold(slider) {
     dot.classList.toggle("ok", reached);
     dot.classList.toggle("low", !reached);
   }
-  figure.querySelector("output").textContent = Number(slider.value).toFixed(2);
+  figure.querySelector("output").textContent = Number(slider.value).toFixed(slider.step.length - 2);
 }
 
 function showThresholds() {

@@ -26,7 +26,7 @@ from aeon.report.scores import (
     Regression,
     steps_carried_out,
 )
-from aeon.report.words import list_names, round_down, shorten
+from aeon.report.words import format_threshold, list_names, round_down, shorten
 
 _OTHER_JUDGE = Remedy("To have another model judge the answer", ("roles.grader.model=NAME",))
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
@@ -70,7 +70,7 @@ def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
         return f"{name.capitalize()} is what the judge finds lacking; it gave no score"
     last = round_down(values[-1])
     best = round_down(max(values))
-    needs = f"its threshold is {blocker.threshold:.2f}"
+    needs = f"its threshold is {format_threshold(blocker.threshold or 0.0)}"
     if len(values) > 1 and max(values) - min(values) < NOTICEABLE:
         passes = name_passes(each.pass_number for each in evidence.patterns.assessed)
         return f"{name.capitalize()} stays at {last:.2f} in {passes}; {needs}"

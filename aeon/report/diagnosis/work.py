@@ -21,6 +21,7 @@ from aeon.report.diagnosis.finding import (
 from aeon.report.ending import (
     is_resumable,
     is_under_way,
+    list_undone,
     name_lost_reviews,
     raise_limits,
 )
@@ -281,14 +282,13 @@ def _ask_again(evidence: Evidence, step_id: str) -> Iterator[Remedy]:
 
 
 def find_unreached_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Find steps that were never executed, in a run that did not converge."""
-    steps = evidence.last_steps.values()
-    unreached = [
-        step.step_id for step in steps if step.status == "pending" and step.replaced_by is None
-    ]
-    if unreached and not evidence.ended_well and not is_under_way(evidence.result):
-        title = f"Never reached: {join_names(unreached)}"
-        yield Finding(title=title, rank="cause", weight=20, anchor="plan")
+    """Find steps that were not done, in a run that did not converge."""
+    undone = list_undone(evidence.last_steps.values())
+    if undone and not evidence.ended_well and not is_under_way(evidence.result):
+        named = "; ".join(f"{how}: {join_names(names)}" for how, names in undone.items())
+        yield Finding(
+            title=f"{named[0].upper()}{named[1:]}", rank="cause", weight=20, anchor="plan"
+        )
 
 
 def find_stall(evidence: Evidence) -> Iterator[Finding]:

@@ -21,12 +21,14 @@ from aeon.report.words import round_down, shorten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerView:
-    """The answer of consecutive `passes` with one text; `number` is the first of them. `since` is
-    the earlier pass that it is compared with, `same_as` the earlier pass with the same text;
-    `added` and `removed` count words."""
+    """The answer of consecutive `passes` with one text; `number` is the first of them, and
+    `is_whole` whether nothing was still to come in the last. `since` is the earlier pass that it is
+    compared with, `same_as` the earlier pass with the same text; `added` and `removed` count
+    words."""
 
     passes: tuple[int, ...]
     is_final: bool
+    is_whole: bool = True
     text: Markup
     since: int | None = None
     same_as: int | None = None
@@ -64,7 +66,9 @@ def view_answers(result: RunResult) -> list[AnswerView]:
             views.append(AnswerView(passes=passes, is_final=is_final, text=Markup(), same_as=same))
         elif before is None:
             whole = Markup(escape(shorten(text, LONGEST)))
-            views.append(AnswerView(passes=passes, is_final=is_final, text=whole))
+            is_whole = result.history.passes[passes[-1]].answer_complete
+            view = AnswerView(passes=passes, is_final=is_final, is_whole=is_whole, text=whole)
+            views.append(view)
         else:
             views.append(_compare(passes, text, before, is_final=is_final))
         seen.setdefault(text, passes[0])

@@ -49,6 +49,7 @@ from aeon.report.words import (
     STATES,
     command_of,
     count_noun,
+    format_threshold,
     format_took,
     program,
     round_down,
@@ -62,6 +63,7 @@ _HELPERS = {
     "name_passes": name_passes,
     "describe_samples": describe_samples,
     "took": format_took,
+    "in_full": format_threshold,
 }
 
 

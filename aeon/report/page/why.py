@@ -11,7 +11,7 @@ from aeon.report.diagnosis.finding import join_names
 from aeon.report.diagnosis.judging import name_issue_kind
 from aeon.report.patterns import Patterns
 from aeon.report.scores import Blocker
-from aeon.report.words import count_noun, round_down, shorten
+from aeon.report.words import count_noun, format_threshold, round_down, shorten
 
 _HELD = {"BLOCKED": "is BLOCKED", "failed": "failed"}
 
@@ -51,7 +51,7 @@ def _explain_convergence(patterns: Patterns) -> str:
 
 
 def _compare_score(score: float, threshold: float) -> str:
-    return f"{round_down(score):.2f} (threshold {threshold:.2f})"
+    return f"{round_down(score):.2f} (threshold {format_threshold(threshold)})"
 
 
 def _name_blockers(patterns: Patterns) -> Iterator[str]:

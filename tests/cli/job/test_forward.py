@@ -175,10 +175,12 @@ def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_e
     converged: RunResult,
 ) -> None:
     failed = step("sum", status="failed", errors=("the tool is down", "timed out"))
-    run = ended(converged, "stalled", BLOCKED, failed, step("report"))
+    cut_off = step("draft", incomplete=True)
+    run = ended(converged, "stalled", BLOCKED, failed, cut_off, step("report"))
     assert open_points(run) == [
         ("blocked", "rate: The bank is not known"),
         ("failed", "sum: timed out"),
+        ("not finished", "draft"),
         ("not reached", "report"),
     ]
     assert "\n  blocked: rate: The bank is not known\n" in ending(run, DIRECTORY)

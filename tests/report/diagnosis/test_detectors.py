@@ -46,6 +46,7 @@ REACHED = assessed()
 LOW = assessed(0.7)
 DISAGREE = {"steps_answer": "inconsistent", "memory_answer": "inconsistent"}
 NONE_LEFT = a_step("write", status="pending")
+CUT_OFF = a_step("facts", status="pending", incomplete=True)
 FAILED = a_step("facts", status="failed", errors=("Refused.",))
 DOWN = RunError(type="ConnectionFailed", message="No answer.", hint="Is it up?")
 BROKEN = RunError(type="PlanError", message="A loop.")
@@ -512,7 +513,12 @@ CASES: dict[str, list[Case]] = {
         ("another end", lambda: a_run(reason="ttl_expired"), []),
     ],
     "unreached step": [
-        ("pending", lambda: a_run(a_pass(1, LOW, steps=(NONE_LEFT,))), ["Never reached: `write`"]),
+        ("pending", lambda: a_run(a_pass(1, LOW, steps=(NONE_LEFT,))), ["Not reached: `write`"]),
+        (
+            "cut off",
+            lambda: a_run(a_pass(1, LOW, steps=(CUT_OFF, NONE_LEFT))),
+            ["Not finished: `facts`; not reached: `write`"],
+        ),
         (
             "converged",
             lambda: a_run(a_pass(1, REACHED, steps=(NONE_LEFT,)), reason="converged"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from aeon.config.settings import Settings
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, ProfileTransition
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.profile import TaskProfile
@@ -23,7 +24,7 @@ from aeon.domain.result import (
 )
 from aeon.report.diagnosis.finding import Evidence
 from aeon.report.page.build import draw_report
-from tests.report.diagnosis.builders import a_call, a_pass, a_run, an_issue, assessed
+from tests.report.diagnosis.builders import a_call, a_pass, a_run, a_step, an_issue, assessed
 
 BLANK = a_pass(0, answer=" ")
 LOW, HIGH = assessed(0.7), assessed(0.8)
@@ -101,6 +102,8 @@ CHANGED = ProfileTransition(
     ttl_before=20,
     ttl_after=30,
 )
+WRONG = CheckOutcome(name="tests", type="python", passed=False, feedback="1 failed")
+WRITTEN, PENDING = a_step("facts"), a_step("write", status="pending")
 QUESTION = FollowUpQuestion(question="Which year?", assumption="2025")
 ANSWERED = QUESTION.model_copy(update={"answer": "2026"})
 HASHES = Hashes(task="", inputs={}, prompts="", schemas="", configuration="")
@@ -110,6 +113,13 @@ RECORDED = ParentRun(path="/runs/zero", run_id="0", saved=Saved(model_calls=4))
 def with_profile(**given: Any) -> Evidence:
     first = a_pass(0).model_copy(update={"taskprofile": PROFILE})
     return a_run(first, a_pass(1, LOW, ttl_used=5), **given)
+
+
+def with_threshold(threshold: float) -> Evidence:
+    run = a_run(a_pass(1, LOW))
+    configuration = {**run.result.configuration}
+    configuration["convergence"] = {**configuration["convergence"], "completeness": threshold}
+    return a_run(a_pass(1, LOW), configuration=configuration, scores=LOW.scores)
 
 
 def with_transitions(*transitions: ProfileTransition) -> Evidence:
@@ -149,6 +159,19 @@ CASES |= {
     "Which year?Answered: 2026": (
         lambda: a_run(follow_up_questions=(ANSWERED,)),
         lambda: a_run(follow_up_questions=(QUESTION,)),
+    ),
+    # Checks and answers
+    "tests pass 2: what it said": (
+        lambda: a_run(*(a_pass(number, LOW, checks=(WRONG,)) for number in (1, 2))),
+        lambda: a_run(a_pass(1, LOW, checks=(WRONG,)), a_pass(2, LOW)),
+    ),
+    "Pass 1 the first draft": (
+        lambda: a_run(BLANK, a_pass(1, answer="A", steps=(WRITTEN, PENDING)), a_pass(2)),
+        lambda: a_run(BLANK, a_pass(1, answer="A"), a_pass(2)),
+    ),
+    "0.70threshold 0.999": (
+        lambda: with_threshold(0.999),
+        lambda: with_threshold(0.99),
     ),
     # Configuration and origin
     "differs from the defaults Nothing.": (lambda: given(), lambda: given("limits.max_passes", 2)),
