@@ -37,18 +37,17 @@ __all__ = [
     "LLMError",
     "LimitReached",
     "PlanError",
-]
-__all__ += [
     "ProviderError",
     "Record",
     "RunResult",
     "Tool",
     "ValidationError",
+    "inspect_solver",
     "load",
     "load_record",
     "read_history",
+    "tool",
 ]
-__all__ += ["inspect_solver", "tool"]
 
 _HOMES = {
     "Aeon": "aeon.app.aeon",

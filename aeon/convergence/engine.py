@@ -72,6 +72,7 @@ class ConvergenceEngine:
         unasked = () if memory["memory"] else UNREMEMBERED
         pairs = enum_of(self._structured.schema("convergence"), "artifacts")
         reviewed = validation_report != UNREVIEWED
+        issue_ids = [issue.issue_id for issue in validation_report.issues]
         drafts = find_drafts(current.steps, validation_report.issues) if reviewed else ()
         variables = {
             "task": plan.task,
@@ -89,21 +90,17 @@ class ConvergenceEngine:
             "convergence",
             variables,
             lambda answer: parse_assessment(
-                answer,
-                thresholds,
-                tuple(criteria),
-                pairs,
-                unasked,
-                reviewed=[issue.issue_id for issue in validation_report.issues],
+                answer, thresholds, tuple(criteria), pairs, unasked, issue_ids
             ),
             role="grader",
             criteria=tuple(criteria),
-            absent=(
-                *unasked,
-                *(() if criteria else ("criteria",)),
-                *(() if reviewed else ("review",)),
-            ),
+            absent=(*unasked, *_list_absent(criteria=bool(criteria), review=reviewed)),
         )
+
+
+def _list_absent(**present: bool) -> list[str]:
+    """Return the names of what the schema's properties need and is not there."""
+    return [name for name, is_there in present.items() if not is_there]
 
 
 def split_criteria(custom: JsonMapping) -> tuple[dict[str, float], dict[str, str]]:

@@ -103,5 +103,16 @@ def make_input(
     if form is not None:
         digest = hashlib.sha256(content).hexdigest()
         return InputFile(name, form, kind.media_type, len(content), digest, content)
-    text = decode_utf8(content, place)
+    text = _decode_text(content, place)
     return shorten_text(text, limits.characters) if as_text else text
+
+
+def _decode_text(content: bytes, place: str) -> str:
+    text = decode_utf8(content, place)
+    # An archive of texts that is not compressed is valid UTF-8 too.
+    if "\0" in text:
+        raise ConfigError(
+            f"{place}: it has zero bytes, and is no text",
+            hint="Give a file of text; unpack an archive first.",
+        )
+    return text

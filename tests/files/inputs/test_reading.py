@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ConfigError, match="cannot be read"):
             read_input("x", path, LIMITS)
+
+
+def test_an_archive_of_texts_is_no_text(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("note.txt"))
+    (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes()[:1000])
+    with pytest.raises(ConfigError, match="a.tar: it has zero bytes, and is no text"):
+        read_input("x", tmp_path / "a.tar", LIMITS)
 
 
 def test_a_text_that_is_asked_for_as_text_is_cut_with_a_note(tmp_path: Path) -> None:
