@@ -70,7 +70,7 @@ def test_an_archive_of_texts_is_no_text(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("note.txt"))
     (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes()[:1000])
-    with pytest.raises(ConfigError, match="a.tar: it has zero bytes, and is no text"):
+    with pytest.raises(ConfigError, match=r"a\.tar: it has zero bytes, and is no text"):
         read_input("x", tmp_path / "a.tar", LIMITS)
 
 
