@@ -41,6 +41,7 @@ class Batch:
     def lines(self, most: int | None = None) -> Iterator[Line]:
         """Run the rows that are not done, at most `most`, and yield the line of each once it is
         written; a row that was asked to stop leaves no line, and resumes with the next start."""
+        self.results.begin()
         with closing(
             self.backend.run(islice(self.rows(), most), self.control, self.attend)
         ) as ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated
@@ -129,7 +130,8 @@ class ReaderGone(ArtefactError):
 class Results:
     """The lines of a batch, appended to its file, or without a `path` passed to `put`, which
     returns False when nobody reads them. `done` is 1 at the number of each row that need not be run
-    again, as `is_done` judges by its line; `summary` covers all lines. With `changed="again"` rows
+    again, as `is_done` judges by its line; `summary` covers the lines of these rows, then all lines.
+    Until `begin` the file is held, but stays as it was. With `changed="again"` rows
     whose request changed are run again. With `keeps_others` lines of rows that the dataset lacks
     stay in the file; otherwise they are refused. Raises ConfigError for a file of another
     configuration, of other rows, of no batch, or of another process."""
@@ -153,10 +155,15 @@ class Results:
         self._file: JsonLines | None = None
         self.done = bytearray(dataset.count + 1)
         self.summary = Summary(dataset.count)
+        self._held = ExitStack()
         if path is not None:
-            with hold(path, f"out={path}", "Wait for it to end, or name another file with out=."):
+            hint = "Wait for it to end, or name another file with out=."
+            with ExitStack() as held:
+                held.enter_context(hold(path, f"out={path}", hint))
                 numbers = self._find_done(path, configuration, dataset, changed)
-                self._file = self._take_over(path, numbers, dataset.count)
+                self._file = self._copy_finished(path, numbers, dataset.count)
+                held.callback(self._file.path.unlink, missing_ok=True)
+                self._held = held.pop_all()
 
     def _find_done(
         self, path: Path, configuration: str, dataset: Dataset, changed: str
@@ -210,9 +217,9 @@ class Results:
                 finished[digest(line["id"])] = bytes.fromhex(line["given"])
         return finished
 
-    def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
-        """Replace the file by a new one with the lines of finished rows, and return it open and
-        locked."""
+    def _copy_finished(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
+        """Copy the lines of finished rows into a new file beside the results, and return it open
+        and locked."""
         target = Path(os.path.realpath(path))  # a link to the results stays a link
         beside = target.with_name(f".{target.name}.tmp")
         try:
@@ -227,14 +234,22 @@ class Results:
                     file.write({**line, "row": numbers[name], "of": of})
                 elif name in self._others:
                     file.write(line)
-            beside.replace(target)
         except (ArtefactError, OSError) as error:
             beside.unlink(missing_ok=True)
-            raise ConfigError(
-                f"out={path}: cannot be written: {error}", hint="Free space."
-            ) from None
-        file.path = path  # for messages: the name that the person knows
+            raise _copy_error(path, error) from None
         return file
+
+    def begin(self) -> None:
+        """Replace the file by the lines of finished rows, before the first `write`; later calls do
+        nothing. Raises ConfigError when that fails."""
+        if self.path is None or self._file is None or self._file.path == self.path:
+            return
+        try:
+            self._file.path.replace(os.path.realpath(self.path))
+        except OSError as error:
+            raise _copy_error(self.path, error) from None
+        self._file.path = self.path  # for messages: the name that the person knows
+        self._held.close()
 
     def write(self, line: Line) -> None:
         """Append a line. Raises ArtefactError when there is no room, ReaderGone when nobody reads
@@ -250,6 +265,11 @@ class Results:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+        self._held.close()
+
+
+def _copy_error(path: Path, error: Exception) -> ConfigError:
+    return ConfigError(f"out={path}: cannot be written: {error}", hint="Free space.")
 
 
 def read_places(path: Path) -> Iterator[tuple[int, Line]]:

@@ -60,6 +60,7 @@ def test_rows_that_are_done_are_taken_over_and_the_others_are_left_out(tmp_path:
     )
     results = opened(path, dataset(tmp_path))
     assert list(results.done) == [0, 1, 1, 0, 0, 0]
+    results.begin()
     results.write(line(3, cost=0.5))
     results.close()
     assert [json.loads(text)["id"] for text in path.read_text().splitlines()] == ["r1", "r2", "r3"]
@@ -79,6 +80,7 @@ def test_a_row_that_left_steps_without_a_usable_answer_is_not_done_unless_it_end
         line(3, "step_failed", unusable_calls=[]),
     )
     results = opened(path, dataset(tmp_path))
+    results.begin()
     results.close()
     assert list(results.done) == [0, 0, 1, 1, 0, 0]
     assert [json.loads(text)["id"] for text in path.read_text().splitlines()] == ["r2", "r3"]
@@ -93,6 +95,7 @@ def test_a_row_that_asks_for_something_else_is_not_taken_as_done(tmp_path: Path)
         opened(path, changed)
     assert path.read_bytes() == before
     results = opened(path, changed, "again")
+    results.begin()
     results.close()
     assert not any(results.done)
     assert path.read_bytes() == b""
@@ -108,6 +111,7 @@ def test_rows_may_be_added_to_a_dataset_and_moved_but_not_taken_out(tmp_path: Pa
         "refuse",
         lambda _text: True,
     )
+    results.begin()
     results.close()
     assert list(results.done) == [0, 0, 1, 1]
     assert [json.loads(text)["row"] for text in path.read_text().splitlines()] == [3, 2]
@@ -122,8 +126,21 @@ def test_rows_may_be_added_to_a_dataset_and_moved_but_not_taken_out(tmp_path: Pa
         )
 
 
+def test_a_file_is_as_it_was_until_the_rows_begin(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "out", line(1), line(2, "invalid"))
+    before = path.read_bytes()
+    results = opened(path, dataset(tmp_path))
+    assert results.summary.count == 1
+    with pytest.raises(ConfigError, match="another process is writing it"):
+        opened(path, dataset(tmp_path))
+    results.close()
+    assert path.read_bytes() == before
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["out", "tasks.csv"]
+
+
 def test_one_process_writes_a_file(tmp_path: Path) -> None:
     first = opened(tmp_path / "out", dataset(tmp_path))
+    first.begin()
     with pytest.raises(ConfigError, match="another process is writing it"):
         opened(tmp_path / "out", dataset(tmp_path))
     first.close()
@@ -135,6 +152,7 @@ def test_a_link_goes_on_leading_to_the_results(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to(Path("disk", "results"))
     for row in (1, 2):
         results = opened(tmp_path / "out", dataset(tmp_path))
+        results.begin()
         results.write(line(row))
         results.close()
     assert (tmp_path / "out").is_symlink()

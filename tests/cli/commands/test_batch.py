@@ -554,6 +554,21 @@ def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
         assert not server.requests
 
 
+def test_a_batch_that_is_refused_leaves_its_results_as_they_are(tmp_path: Path) -> None:
+    given = dataset(tmp_path, 3)
+    given.write_text("no JSON\n" + given.read_text())
+    command = ["batch", f"dataset={given}", "out=out.jsonl", "mode=single", "provider=openai"]
+    with OpenAIServer(simulated()) as server:
+        command += [f"provider.base_url={server.url}", "provider.model=m"]
+        assert main(command) == 1
+        before = (tmp_path / "out.jsonl").read_bytes()
+        assert len(rows(tmp_path / "out.jsonl")) == 4
+        assert main([*command, "shard=2/3"]) == 2
+        given.write_text(given.read_text() + '{"id": "new", "task": "name a lake"}\n')
+        assert main([*command, "batch.confirm_above_cost=1"]) == 2
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+
+
 @pytest.mark.slow
 def test_a_killed_batch_goes_on_without_asking_again_what_was_answered(tmp_path: Path) -> None:
     given, out, parallel = dataset(tmp_path, 12), tmp_path / "out.jsonl", 4

@@ -181,8 +181,9 @@ class _ArmRuns:
             is_done=is_done,
         )
         with closing(running):
-            if equalizer is not None:
+            if equalizer is not None and before is not None:
                 # Saved only here: until now the results belong to the former samples.
+                running.results.begin()
                 equalizer.save()
             if before is not None:
                 forecast = forecast_equality(before, samples, running.count())
