@@ -96,7 +96,7 @@ def _directories(folder: Path) -> Iterator[Path]:
         ]
         if _holds_run(Path(path), files):
             yield Path(path)
-            folders[:] = [name for name in folders if not _is_of_baseline(name)]
+            folders[:] = [name for name in folders if not is_of_baseline(name)]
 
 
 def _holds_run(directory: Path, files: Sequence[str]) -> bool:
@@ -107,7 +107,8 @@ def _holds_run(directory: Path, files: Sequence[str]) -> bool:
     )
 
 
-def _is_of_baseline(name: str) -> bool:
+def is_of_baseline(name: str) -> bool:
+    """Check whether a folder in a run's directory is called as that of a direct call."""
     return re.fullmatch(rf"{BASELINE}(-\d+)?", name) is not None
 
 
@@ -227,7 +228,7 @@ def _list_more(run: Listed) -> Iterator[str]:
     # A store that is not a SQLite file has this name; otherwise it is a user's own file.
     if store.own_backend != SQLITE and store.mode != "replay":
         yield "store"
-    yield from (path.name for path in run.directory.iterdir() if _is_of_baseline(path.name))
+    yield from (path.name for path in run.directory.iterdir() if is_of_baseline(path.name))
 
 
 def _remove(directory: Path, names: tuple[str, ...]) -> list[Path]:

@@ -25,6 +25,7 @@ from aeon.report.diagnosis.next_commands import list_next_commands
 from aeon.report.diagnosis.ranking import diagnose
 from aeon.report.ending import describe_spent, headline, is_replay
 from aeon.report.items import Item, find_critical, list_items
+from aeon.report.page.baseline import view_baseline
 from aeon.report.page.build import write_report
 from aeon.report.page.passes import view_passes
 from aeon.report.patterns import find_patterns
@@ -114,12 +115,23 @@ def _describe(record: Record, *, as_json: bool) -> str:
         return json.dumps({**facts, "patterns": patterns.model_dump(mode="json")}, indent=2)
     lines = [one_line(result.task), f"{headline(result)} {describe_spent(result)}"]
     lines += filter(None, [describe_bought(result.bought)])
+    lines += _describe_direct(record)
     lines += _describe_repeats(result.history)
     for finding in findings:
         lines += _describe_finding(finding)
     lines += _describe_rounds(record, items)
     lines += [f"{purpose}: {command}" for purpose, command in ways]
     return escape_controls("\n".join(lines))
+
+
+def _describe_direct(record: Record) -> Iterator[str]:
+    """Yield what the direct call took that the run was compared with, and the judge's words."""
+    if direct := view_baseline(record, record.directory):
+        yield f"One direct call: {direct.spent[0].lower()}{direct.spent[1:]}"
+        for words in direct.report.explanations:
+            yield f"  {one_line(words)}"
+        if direct.page:
+            yield f"  Its page: {relative_to_here(direct.page.absolute())}"
 
 
 def _describe_repeats(history: ExecutionHistory) -> Iterator[str]:

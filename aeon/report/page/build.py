@@ -33,6 +33,7 @@ from aeon.report.page.answers import (
     view_answers,
     view_first_and_last,
 )
+from aeon.report.page.baseline import view_baseline
 from aeon.report.page.calls import TextTable, describe_items, pack
 from aeon.report.page.charts import draw_scores, draw_timeline, find_floor
 from aeon.report.page.commands import command_again, commands_of_calls
@@ -62,6 +63,7 @@ _HELPERS = {
     "count_noun": count_noun,
     "name_passes": name_passes,
     "describe_samples": describe_samples,
+    "render_markdown": render_markdown,
     "took": format_took,
     "in_full": format_threshold,
 }
@@ -125,6 +127,7 @@ def _draw(record: Record, folder: Path | None) -> bytes:
         answers=answers,
         bought=describe_bought(result.bought),
         first_and_last=view_first_and_last(result),
+        direct=view_baseline(record, folder or record.directory),
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),
         kinds=_list_kinds(items),
