@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -63,9 +64,10 @@ class Batch:
             return False
         return self.results.is_done(line) or line.get("calls") == 0 or _is_defect(line)
 
-    def count(self) -> int:
-        """Count the rows that are left to run."""
-        return sum(1 for _ in self.rows())
+    def count(self) -> tuple[int, int]:
+        """Count the rows that are left: those that can be run, and those known to be invalid."""
+        is_invalid = Counter(bool(row.problem) for row in self.rows())
+        return is_invalid[False], is_invalid[True]
 
     def close(self) -> None:
         """Close the backend, the results and the records."""

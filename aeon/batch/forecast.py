@@ -37,12 +37,14 @@ _CHARACTERS_OF_A_TOKEN = 4
 
 class Forecast(NamedTuple):
     """The forecast of a number of rows, in words; `least_cost` is the cost of their prompts, None
-    without a price. `is_even`: the first rows to end predict the others."""
+    without a price. `is_even`: the first rows to end predict the others. The `invalid` ones come on
+    top of `rows`, and cost nothing."""
 
     rows: int
     least_cost: float | None
     words: str
     is_even: bool = True
+    invalid: int = 0
 
 
 def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
@@ -52,11 +54,13 @@ def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
         add_costs(part.least_cost for part in parts.values()),
         "\n".join(f"{name}: {part.words}" for name, part in parts.items()),
         is_even=False,
+        invalid=sum(part.invalid for part in parts.values()),
     )
 
 
-def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
-    """Forecast the least that `rows` rows of a dataset take, approximately."""
+def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int, invalid: int = 0) -> Forecast:
+    """Forecast the least that `rows` rows of a dataset take, approximately, besides `invalid`
+    ones."""
     settings = aeon.settings
     least, most = _count_calls(aeon)
     tokens, cost = _mean_prompts(aeon, dataset)
@@ -70,7 +74,10 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
         f"{rows * tokens:,.0f} tokens of prompts; {money}"
         + ("." if capped is None else f", at most about {capped * rows:.2f}.")
     )
-    return Forecast(rows, None if cost is None else rows * cost, words)
+    if invalid:
+        words += f" {count_noun(invalid, 'row')} cannot be run."
+    least_cost = None if cost is None else rows * cost
+    return Forecast(rows, least_cost, words, invalid=invalid)
 
 
 def _count_calls(aeon: Aeon) -> tuple[int, int]:

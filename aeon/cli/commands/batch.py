@@ -76,7 +76,7 @@ def batch(words: Namespace) -> int:
             runner = open_runner(aeon, composition, dataset, endpoints, place)
             batch_settings = aeon.settings.batch
             with closing(open_batch(given, runner, dataset, control, batch_settings)) as running:
-                forecast = forecast_rows(aeon, dataset, running.count())
+                forecast = forecast_rows(aeon, dataset, *running.count())
                 status = run_attended(running, aeon.settings, forecast, endpoints)
     # Rows that are run again need it, or they would pay again for a batch of the provider.
     if status in (DONE, NOT_CONVERGED) and not control.stop_requested:

@@ -119,7 +119,7 @@ def _status(summary: Summary, control: GroupControl) -> int:
 
 def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
     most = running.settings.confirm_above_cost
-    if most is None or not shown.left or _is_confirmed(most, running, forecast, shown):
+    if most is None or not forecast.rows or _is_confirmed(most, running, forecast, shown):
         shown.take(running.lines())
 
 
@@ -198,7 +198,8 @@ class _Progress:
         self._meter = endpoints.meter
         self._problems = 0
         self._ran = 0
-        self._total = summary.count + forecast.rows
+        self._total = summary.count + forecast.rows + forecast.invalid
+        self._valid = forecast.rows
         self._began = time.monotonic()
         self._shown = -inf
         self._enough = summary.ran + FIRST_ROWS if forecast.is_even else inf
@@ -234,7 +235,11 @@ class _Progress:
                 self._ran += line["ended"] != "invalid"
                 if summary.ran == self._enough and line["ended"] not in REPEATED_ENDS and self.left:
                     self.group.view.say(
-                        project(summary, self.left, (time.monotonic() - self._began) / self._ran)
+                        project(
+                            summary,
+                            min(self.left, self._valid - self._ran),
+                            (time.monotonic() - self._began) / self._ran,
+                        )
                     )
                 self._show()
 

@@ -198,15 +198,17 @@ def check_replays(given: Namespace) -> int:
     if given.junit is not None:
         replace_file(given.junit, write_junit(checked), "junit=FILE names the file.")
     apart = sum(not one.holds for one in checked)
-    if checked:
-        say(
-            f"{count_noun(len(checked), 'recording')}: {apart or 'none'} "
-            f"{'differs' if apart == 1 else 'differ'}."
-        )
+    _say_how_many_differ(apart, len(checked))
     if unreadable:
         hint = "The other recordings were checked." if checked else ""
         raise ConfigError("\n".join(unreadable), hint=hint)
     return BELOW if apart else DONE
+
+
+def _say_how_many_differ(apart: int, of: int) -> None:
+    if of:
+        differ = "differs" if apart == 1 else "differ"
+        say(f"{count_noun(of, 'recording')}: {apart or 'none'} {differ}.")
 
 
 def _require_replaceable(junit: Path) -> None:

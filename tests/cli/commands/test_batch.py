@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -552,6 +553,26 @@ def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
         told = capfd.readouterr().err
         assert "without prices the cost of the batch is unknown; provider.prices={MODEL: " in told
         assert not server.requests
+
+
+def test_rows_that_cannot_be_run_count_for_no_call_and_no_cost(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = dataset(tmp_path, 3)
+    given.write_text(given.read_text() + "no JSON\n" * 9)
+    command = ["batch", f"dataset={given}", "out=out.jsonl", "mode=single", "provider=openai"]
+    command.append("provider.prices={m: {input: 1, output: 1}}")
+    with OpenAIServer(simulated()) as server:
+        command += [f"provider.base_url={server.url}", "provider.model=m"]
+        assert main([*command, "batch.confirm_above_cost=1e-9"]) == 2
+        told = capfd.readouterr().err
+        least = float(re.findall(r"cost at least (\d\.\d+)", told)[0])
+        assert "3 rows to go: 1 call each, in all at least 3 calls" in told
+        assert "9 rows cannot be run." in told
+        assert main([*command, f"batch.confirm_above_cost={2 * least}"]) == 1
+        assert "12 of 12 rows" in capfd.readouterr().err
+        # Only rows that cannot be run are left.
+        assert main([*command, "batch.confirm_above_cost=0"]) == 1
 
 
 def test_a_batch_that_is_refused_leaves_its_results_as_they_are(tmp_path: Path) -> None:

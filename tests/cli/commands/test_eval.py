@@ -251,6 +251,17 @@ def test_money_is_asked_for_as_by_a_batch(
     assert not server.requests
 
 
+def test_rows_that_cannot_be_run_count_for_no_call(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = dataset(tmp_path, 2)
+    path.write_text(path.read_text() + "no JSON\n" * 3)
+    assert run(server, SINGLE) == 5
+    told = capfd.readouterr().err
+    assert "one: 2 rows to go: 1 call each, in all at least 2 calls" in told
+    assert "3 rows cannot be run." in told
+
+
 def test_logs_of_inspect_need_its_extra_before_anything_is_asked(
     tmp_path: Path,
     server: OpenAIServer,

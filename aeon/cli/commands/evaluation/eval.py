@@ -186,18 +186,18 @@ class _ArmRuns:
                 running.results.begin()
                 equalizer.save()
             if before is not None:
-                forecast = forecast_equality(before, samples, running.count())
+                forecast = forecast_equality(before, samples, running.count()[0])
             else:
                 forecast = self._forecast(running)
             run_attended(running, runner.aeon.settings, forecast, runner.endpoints, lambda *_: None)
 
     def _forecast(self, running: Batch) -> Forecast:
-        left = Counter(row.arm.name for row in running.rows() if row.arm is not None)
-        parts = {
-            arm.name: forecast_rows(aeon, self.dataset, left[arm.name])
-            for arm, aeon in self.opened
-            if left[arm.name]
-        }
+        left = Counter((row.arm and row.arm.name, bool(row.problem)) for row in running.rows())
+        parts = {}
+        for arm, aeon in self.opened:
+            valid, invalid = left[arm.name, False], left[arm.name, True]
+            if valid or invalid:
+                parts[arm.name] = forecast_rows(aeon, self.dataset, valid, invalid)
         total = add_forecasts(parts)
         if self.words.equal is not None:
             total = raise_to_dearest(total, parts)

@@ -63,7 +63,7 @@ class Judge:
             source, runner, rows, self.control, batch, keeps_others=True, is_done=is_judged
         )
         with closing(opened) as running:
-            forecast = forecast_judgements(self.aeon, rows.answers, running.count())
+            forecast = forecast_judgements(self.aeon, rows.answers, running.count()[0])
             run_attended(running, settings, forecast, self.endpoints, lambda *_: None)
 
     def read_lines(self) -> dict[str, Line]:
