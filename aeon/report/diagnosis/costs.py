@@ -333,7 +333,7 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
         return
     total = evidence.result.timings.total_seconds
     seconds = slow.end - slow.start - _sum_waits_within(slow, evidence)
-    usual = median(item.end - item.start for item in evidence.items if item.kind != "wait")
+    usual = median(_list_seconds(evidence) or [seconds])
     if seconds <= max(_SECONDS, _SLOW * total, _SLOWER * usual):
         return
     advice = ""
@@ -349,6 +349,16 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
         anchor=slow.key,
         advice=advice,
     )
+
+
+def _list_seconds(evidence: Evidence) -> list[float]:
+    """Return how long each request and tool call took, without the requests that stored answers
+    were found for, which are the shortest."""
+    parent = evidence.result.parent
+    found = parent.saved.model_calls if parent else 0
+    requests = sorted(one.end - one.start for one in evidence.items if isinstance(one.source, Call))
+    tools = [one.end - one.start for one in evidence.items if one.kind == "tool"]
+    return [*requests[found:], *tools]
 
 
 def _sum_waits_within(slow: Item, evidence: Evidence) -> float:

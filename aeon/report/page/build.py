@@ -180,15 +180,23 @@ def _details(record: Record, patterns: Patterns) -> JsonObject:
     }
 
 
+def _name_own_time(result: RunResult) -> str:
+    """Return the words beside seconds in a resumed run: its calls and tokens are those of the runs
+    before too, which took their own time."""
+    has_stored = result.parent is not None and result.parent.saved.model_calls
+    return " of this run" if has_stored and not is_replay(result) else ""
+
+
 def _end(record: Record, patterns: Patterns) -> JsonObject:
     result = record.result
     total = record.result.usage.total
     cost = "unknown" if total.cost is None else f"{total.cost:.4f}".rstrip("0").rstrip(".") or "0"
+    of_run = _name_own_time(result)
     figures = {
         "passes": str(result.passes),
         "calls": f"{total.requests:,}",
         "tokens": f"{total.total_tokens:,}",
-        "time": "–" if is_replay(result) else format_took(result.timings.total_seconds),
+        "time" + of_run: "–" if is_replay(result) else format_took(result.timings.total_seconds),
         "cost": "–" if is_replay(result) else cost,
         "TTL": f"{result.ttl.used} of {result.ttl.allocated}",
     }
@@ -199,6 +207,7 @@ def _end(record: Record, patterns: Patterns) -> JsonObject:
         "why": explain_end(result, patterns),
         "figures": figures,
         "bars": bars,
+        "of_run": of_run,
         "criteria": result.history.final_convergence.criteria
         if result.history.final_convergence
         else (),

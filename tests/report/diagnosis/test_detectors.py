@@ -12,7 +12,14 @@ from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, RunError
 from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RepairRecord
-from aeon.domain.result import Degradation, TokenUsage, TTLReport, UsageReport
+from aeon.domain.result import (
+    Degradation,
+    ParentRun,
+    Saved,
+    TokenUsage,
+    TTLReport,
+    UsageReport,
+)
 from aeon.report.diagnosis.finding import Evidence
 from aeon.report.diagnosis.ranking import DETECTORS
 from aeon.report.items import Item
@@ -620,6 +627,14 @@ CASES: dict[str, list[Case]] = {
         (
             "short",
             lambda: a_run(items=(a_call("plan", 0.01), a_call("step", 0.4)), seconds=0.5),
+            [],
+        ),
+        (
+            "slower than replayed answers alone",
+            lambda: a_run(
+                parent=ParentRun(path="/runs/zero", saved=Saved(model_calls=3)),
+                items=(*(a_call("plan", 0.001) for _ in range(3)), a_call("step", 5)),
+            ),
             [],
         ),
         ("no journal", lambda: a_run(), []),

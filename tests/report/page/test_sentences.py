@@ -178,6 +178,8 @@ CASES |= {
     "limits.max_passes220": (lambda: given("limits.max_passes", 2), lambda: given()),
     "limits.max_cost5null": (lambda: given("limits.max_cost", 5), lambda: given()),
     "answered from/runs/zero": (lambda: a_run(parent=RECORDED), lambda: a_run()),
+    "costseconds of this run": (lambda: a_run(parent=RECORDED), lambda: a_run()),
+    "time of this run": (lambda: a_run(parent=RECORDED), lambda: a_run()),
     "saved4 calls": (lambda: a_run(parent=RECORDED), lambda: a_run()),
     "unpricedm-1": (
         lambda: a_run(usage=UsageReport(unpriced=("m-1",))),
