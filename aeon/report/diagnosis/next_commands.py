@@ -69,7 +69,8 @@ def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Fi
     remedies, a higher threshold."""
     result = record.result
     if is_replay(result):
-        own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
+        command = command_of([f"task={result.task}", *_list_besides_recording(record)])
+        own = [("To run it with a model of your own", command)]
         return own if len(result.task) <= _LONGEST_TASK else []
     if is_under_way(result):
         return []
@@ -162,6 +163,13 @@ def _list_unchanged(record: Record, remedy: Remedy) -> list[str]:
         for text in list_typed_overrides(record)
         if not text.startswith(left_out) and text.lstrip("+").partition("=")[0] not in changed
     ]
+
+
+def _list_besides_recording(record: Record) -> list[str]:
+    """Return the typed overrides of a replay that are not about its recording or how it is shown."""
+    left_out = ("hydra.", "task", "resume=", "store", "progress")
+    typed = list_typed_overrides(record)
+    return [text for text in typed if not text.lstrip("+").startswith(left_out)]
 
 
 def list_typed_overrides(record: Record) -> list[str]:

@@ -17,9 +17,14 @@ from aeon.cli.terminal.lines import ending
 from aeon.domain.history import Advisory, TerminationReason
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.result import Degradation, RunResult
-from aeon.report.diagnosis.next_commands import find_next_commands, list_typed_overrides
+from aeon.report.diagnosis.next_commands import (
+    find_next_commands,
+    list_next_commands,
+    list_typed_overrides,
+)
 from aeon.report.page.build import draw_report
 from aeon.report.record import load_record
+from aeon.report.words import command_of
 from tests.report.diagnosis.builders import a_pass, a_run, a_step, assessed, blocked
 
 STEPS: dict[str, tuple[PlanStep, ...]] = {
@@ -116,6 +121,20 @@ def test_the_journals_are_not_read_again_once_the_page_is_made(
     monkeypatch.setattr("aeon.report.diagnosis.next_commands.load_record", None)
     assert [command for _, command in find_next_commands(run, tmp_path)] == expected != []
     assert find_next_commands(run.model_copy(), tmp_path) == []
+
+
+def test_after_a_replay_the_own_run_has_what_was_typed_besides_the_recording() -> None:
+    run = a_run()
+    store = {**run.result.configuration["store"], "mode": "replay"}
+    result = run.result.model_copy(
+        update={"configuration": {**run.result.configuration, "store": store}}
+    )
+    given = ("store=replay", "store.path=sum.aeon", "prompts.dir=prompts", "hydra.run.dir=x")
+    record = replace(run.record, result=result, overrides=given)
+    expected = command_of([f"task={result.task}", "prompts.dir=prompts"])
+    assert list_next_commands(record, run.patterns, []) == [
+        ("To run it with a model of your own", expected)
+    ]
 
 
 @pytest.mark.parametrize("quote", ["'", '"'])
