@@ -101,9 +101,13 @@ def _find_in_overrides(
         override = parse(text)
         path = override.key_or_group.split(".")
         is_choice = override.key_or_group in groups and not isinstance(override.value(), dict)
-        if is_choice or path != list(names[: len(path)]):
+        if is_choice or override.is_delete():
             continue
-        value = _ABSENT if override.is_delete() else _select(override.value(), names[len(path) :])
+        value: Any = _ABSENT
+        if path == list(names[: len(path)]):
+            value = _select(override.value(), names[len(path) :])
+        elif path[: len(names)] == list(names):
+            value = {".".join(path[len(names) :]): override.value()}
         if value is not _ABSENT:
             yield Source(text, _show(value))
 

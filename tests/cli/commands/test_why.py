@@ -20,6 +20,15 @@ def test_the_value_in_force_comes_first_then_what_it_took_the_place_of(aeon: Run
     assert all(line.startswith("  instead of ") for line in earlier)
 
 
+def test_of_a_group_each_override_of_a_key_in_it_is_named(aeon: RunAeon) -> None:
+    ended = aeon("config", "why", "convergence", "convergence.completeness=0.9")
+    value, in_force, *_ = ended.out.splitlines()
+    assert '"completeness": 0.9' in value
+    assert in_force == (
+        '  {"completeness": 0.9}  convergence.completeness=0.9 (on the command line)'
+    )
+
+
 def test_what_the_project_sets_is_said_to_be_of_its_file(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
