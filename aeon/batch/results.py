@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -172,6 +172,7 @@ class Results:
         taken = self._read_finished(path, configuration)
         numbers = dict[bytes, int]()
         differing = list[int]()
+        arms = dict[str, None]()
         for row in dataset.rows() if taken else ():
             name = digest(row.id)
             given = taken.pop(name, None)
@@ -182,13 +183,10 @@ class Results:
                 self.done[row.number] = 1
             else:
                 differing.append(row.line)
+                if row.arm is not None:
+                    arms[row.arm.name] = None
         if differing and changed == "refuse":
-            raise ConfigError(
-                f"out={path}: {count_noun(len(differing), 'row')} that it has done, the "
-                f"first in line {differing[0]} of the dataset, ask for something else now",
-                hint="Name another file with out=, or let them "
-                "be run again with batch.changed=again.",
-            )
+            raise _make_change_error(path, differing, list(arms))
         self._others = frozenset(taken)
         if taken and not self._keeps_others:
             hint = (
@@ -266,6 +264,18 @@ class Results:
         if self._file is not None:
             self._file.close()
         self._held.close()
+
+
+def _make_change_error(path: Path, lines: Sequence[int], arms: Sequence[str]) -> ConfigError:
+    """Return the error for finished rows in these lines of the dataset, of these arms in a
+    measurement, that ask for something else now."""
+    of_arms = f"of the {'arm' if len(arms) == 1 else 'arms'} {', '.join(arms)}, " if arms else ""
+    way = "Give the arm as it was, with equal=tokens if that was given; n" if arms else "N"
+    return ConfigError(
+        f"out={path}: {count_noun(len(lines), 'row')} that it has done, {of_arms}the "
+        f"first in line {lines[0]} of the dataset, ask for something else now",
+        hint=f"{way}ame another file with out=, or let them be run again with batch.changed=again.",
+    )
 
 
 def _copy_error(path: Path, error: Exception) -> ConfigError:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from aeon.app.aeon import Aeon
 from aeon.batch.dataset import Arm, Dataset, Row
 from aeon.batch.identity import identify
+from aeon.batch.results import read_places
 from aeon.batch.run import RowRunner
 from aeon.config.compose.literal import key_of, quote_override
 from aeon.domain.errors import ConfigError
+from aeon.evaluation.grading import is_done
 from aeon.evaluation.samples import ArmSamples
 
 DEFAULT_ARMS: Mapping[str, Sequence[str]] = {
@@ -82,6 +85,23 @@ class ArmRows(Dataset):
                         arm = self.samples[arm.name].configure(arm, answer)
                     name = AnswerName(arm.name, repeat, row.id).id
                     yield replace(row, number=answer * len(self.arms) + place, id=name, arm=arm)
+
+
+def require_answers_of(arms: Sequence[Arm], repeat: int, results: Path) -> None:
+    """Raise ConfigError for results with finished answers of another arm, or of more repeats."""
+    names = {arm.name for arm in arms}
+    given = {(name, str(number)) for name in names for number in range(1, repeat + 1)}
+    for _, line in read_places(results) if results.exists() else ():
+        arm, *rest = line["id"].split("/", 2)
+        # An id without these parts is of another command, which is reported later.
+        if len(rest) == 2 and (arm, rest[0]) not in given and is_done(line):
+            problem = f"more answers to a row than repeat={repeat}"
+            if arm not in names:
+                problem = f"answers of the arm {arm}, which is not given now"
+            raise ConfigError(
+                f"out={results.parent}: it has {problem}",
+                hint="Give what it was begun with, or name another folder with out=.",
+            )
 
 
 def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:

@@ -132,9 +132,35 @@ def test_an_arm_that_is_changed_is_refused_unless_it_is_to_be_run_again(
     changed = 'arms.one=["mode=single","roles.worker.temperature=0.1"]'
     before = len(server.requests)
     assert run(server, changed, CORE) == 2
-    assert "4 rows that it has done" in capfd.readouterr().err
+    assert "4 rows that it has done, of the arm one, the first in" in capfd.readouterr().err
     assert run(server, changed, CORE, "batch.changed=again") == 0
     assert len(server.requests) == before + 4
+
+
+def test_an_arm_or_a_repeat_that_is_gone_is_named(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 2)
+    other = 'arms.two=["mode=single"]'
+    assert run(server, SINGLE, other, "repeat=2") == 0
+    before = (tmp_path / "out" / "rows.jsonl").read_bytes()
+    assert run(server, SINGLE, "repeat=2") == 2
+    assert "it has answers of the arm two, which is not given now" in capfd.readouterr().err
+    assert run(server, SINGLE, other) == 2
+    assert "it has more answers to a row than repeat=1" in capfd.readouterr().err
+    assert (tmp_path / "out" / "rows.jsonl").read_bytes() == before
+
+
+def test_equal_tokens_that_are_left_out_are_named(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 2)
+    assert run(server, SINGLE, CORE, "equal=tokens") == 0
+    capfd.readouterr()
+    assert run(server, SINGLE, CORE) == 2
+    told = capfd.readouterr().err
+    assert "of the arm one" in told
+    assert "equal=tokens" in told
 
 
 def test_a_target_that_is_corrected_is_graded_without_asking_again(

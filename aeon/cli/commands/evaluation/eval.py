@@ -38,7 +38,7 @@ from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms
+from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms, require_answers_of
 from aeon.evaluation.baseline import (
     bless,
     compare_with_baseline,
@@ -236,6 +236,7 @@ def evaluate(words: Namespace) -> int:
         judged = _find_judged(words, opened)
         if judge is None:
             _require_measure(dataset, [aeon for _, aeon in opened])
+        require_answers_of(arms, words.repeat, place)
         baseline = _read_baseline(words, judged, dataset)
         make_folder(place.parent, "measurement")
         evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control, judge)
