@@ -129,12 +129,17 @@ class CommandParser:
         return given
 
     def carry_out(self, given: Namespace) -> int:
-        """Call the function and return the exit status."""
+        """Call the function and return the exit status. A ConfigError for an unknown key suggests the
+        command's own words first."""
         function = self.function
         if isinstance(function, str):
             module, _, name = function.partition(":")
             function = getattr(import_module(module), name)
-        return int(function(given) or 0)
+        try:
+            return int(function(given) or 0)
+        except ConfigError as error:
+            error.message = self._suggest_words(given, error.message)
+            raise
 
     def list_forms(self) -> list[str]:
         """Return the flags, and the words up to their `=`, for completion."""
@@ -190,6 +195,17 @@ class CommandParser:
             if word.startswith(name if name.endswith("~") else f"{name}="):
                 return name
         return ""
+
+    def _suggest_words(self, given: Namespace, message: str) -> str:
+        """Return the message with the nearest of the command's own words for each mistyped one,
+        which was taken for a key of the configuration."""
+        for text in getattr(given, "overrides", ()):
+            name = text.partition("=")[0]
+            for near in get_close_matches(name, self._words, n=1):
+                problem = f"{name}: unknown key; "
+                pattern = rf"(?m)^( *){re.escape(problem)}.*$"
+                message = re.sub(pattern, rf"\1{problem}did you mean {near}=?", message)
+        return message
 
     def _refuse(self, word: str) -> NoReturn:
         name, equals, _ = word.partition("=")

@@ -433,6 +433,13 @@ def test_two_shards_in_one_command_are_refused(
     assert "shard= is given twice" in capfd.readouterr().err
 
 
+def test_a_key_of_the_command_that_is_mistyped_is_suggested(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(f"dataset={dataset(tmp_path)}", "out=out.jsonl", "shards=1/2") == 2
+    assert "  shards: unknown key; did you mean shard=?\n" in capfd.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

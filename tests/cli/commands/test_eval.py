@@ -245,6 +245,10 @@ def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
             "baseline=tasks.jsonl: this is not an eval.json",
         ),
         (["allow_simulated=true", "baseline=no.json"], "baseline=no.json: there is no such file"),
+        (["threshhold=0.9"], "  threshhold: unknown key; did you mean threshold=?\n"),
+        (["baselin=b.json"], "  baselin: unknown key; did you mean baseline=?\n"),
+        (["repeats=3"], "  repeats: unknown key; did you mean repeat=?\n"),
+        (["color=red"], "  color: unknown key; allowed are task, "),
         (["sweep.parallel=2"], "only a sweep (-m) reads sweep.parallel"),
     ],
 )
