@@ -48,7 +48,7 @@ def resolve_provider(
     if isinstance(provider, AutoProvider | OpenAIProvider) and calls_models:
         _refuse_withheld_addresses(provider, environ)
     if isinstance(provider, AutoProvider | CustomProvider):
-        provider = _settle(provider, environ, recorded.provider if recorded else None)
+        provider = settle_provider(provider, environ, recorded.provider if recorded else None)
     if isinstance(provider, OpenAIProvider):
         if calls_models:
             _check_endpoints(provider, environ)
@@ -129,11 +129,13 @@ def _refuse_withheld_addresses(
             )
 
 
-def _settle(
+def settle_provider(
     given: AutoProvider | CustomProvider,
     environ: Mapping[str, str],
     recorded: ProviderOrigin | None,
 ) -> OpenAIProvider | SimulatedProvider | CustomProvider:
+    """Return what `auto` becomes, by the environment or as in the `recorded` run, with the values
+    that were given; of an adapter of one's own, with the recorded name of its model."""
     if recorded is not None and recorded.kind == "custom":
         return _settle_custom(given, recorded)
     if isinstance(given, CustomProvider):

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import pydantic
 
-from aeon.config.origin import FILE
+from aeon.config.origin import FILE, ProviderOrigin
+from aeon.config.provider import settle_provider
 from aeon.config.settings import Settings
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome
@@ -44,6 +45,7 @@ from aeon.domain.result import (
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
+from aeon.llm.settings import AutoProvider, CustomProvider, OpenAIProvider, ProviderSettings
 from aeon.observability.cycle_log import plan_of
 from aeon.report.runs import end_without_result, read_document
 
@@ -87,12 +89,18 @@ def _configuration(directory: Path, origin: Line) -> JsonObject:
     path = directory / ".hydra" / "config.yaml"
     recorded = {**origin["settings"], "task": origin["task"]}
     settings = Settings.model_validate(read_yaml(path) if path.is_file() else recorded)
-    configuration = settings.model_dump(mode="json")
-    if configuration["provider"]["kind"] == "auto":
-        configuration["provider"] = {"kind": origin["provider"]["kind"]}
-        defaults = Settings.model_validate({"provider": configuration["provider"]})
-        configuration["provider"] = defaults.model_dump(mode="json")["provider"]
-    return configuration
+    provider = _settle_as_before(settings.provider, origin["provider"])
+    return settings.model_copy(update={"provider": provider}).model_dump(mode="json")
+
+
+def _settle_as_before(provider: ProviderSettings, resolved: JsonMapping) -> ProviderSettings:
+    """Return the provider as the run resolved it, whose prices are those of its address."""
+    recorded = ProviderOrigin.model_validate(resolved)
+    if isinstance(provider, AutoProvider | CustomProvider):
+        return settle_provider(provider, {}, recorded)
+    if isinstance(provider, OpenAIProvider):
+        return provider.model_copy(update={"base_url": recorded.base_url})
+    return provider
 
 
 def _plans(directory: Path) -> dict[int, Plan]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -117,6 +118,35 @@ def test_a_run_whose_records_cannot_be_read_is_told_from_a_folder_that_holds_non
     with pytest.raises(ArtefactError, match="holds no result") as refused:
         load_record(killed)
     assert "resume=" in refused.value.hint
+
+
+PRICE = {"input": 1000, "output": 1000}
+
+
+@pytest.mark.parametrize("kind", ["auto", "openai"])
+@pytest.mark.parametrize(
+    ("prices", "cost_of_token"), [({"*": PRICE}, PRICE["input"] / 1_000_000), ({}, None)]
+)
+def test_an_unfinished_run_has_its_own_prices_and_address(
+    killed: Path, kind: str, prices: dict[str, dict[str, float]], cost_of_token: float | None
+) -> None:
+    shutil.rmtree(killed / ".hydra")
+    origin = json.loads((killed / "run.json").read_bytes())
+    origin["settings"]["provider"] = {"kind": kind, "model": "gpt-5-mini", "prices": prices}
+    origin["provider"] = {
+        "kind": "openai",
+        "model": "gpt-5-mini",
+        "base_url": "http://127.0.0.1:1/v1",
+        "api_key_env": "OPENAI_API_KEY",
+        "adapter": None,
+    }
+    (killed / "run.json").write_text(json.dumps(origin), encoding="utf-8")
+    path = killed / "events.jsonl"
+    path.write_text(path.read_text().replace('"model":"simulated"', '"model":"gpt-5-mini"'))
+    total = load_record(killed).result.usage.total
+    assert total.total_tokens
+    expected = cost_of_token and pytest.approx(total.total_tokens * cost_of_token)
+    assert total.cost == expected
 
 
 def test_a_run_without_a_folder_of_hydra_has_its_settings_in_run_json(killed: Path) -> None:
