@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple, get_args, get_origin
 
 import pydantic
@@ -125,22 +126,25 @@ def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
 def _model_at(
     place: Place, value: Any, model: type[pydantic.BaseModel]
 ) -> type[pydantic.BaseModel]:
+    models = [model]
     for part in place:
         try:
             value = value[part]
         except (LookupError, TypeError):
             value = None
-        field = model.model_fields.get(str(part))
-        models = [found for found, _ in models_in(field.annotation)] if field else []
+        field = models[0].model_fields.get(str(part))
+        # Below a name of the author's own, the kind is decided a level later.
+        models = [found for found, _ in models_in(field.annotation if field else None)] or models
         if isinstance(value, dict):
-            models.sort(key=lambda found: not _is_of_kind(found, value))
-        model = models[0] if models else model
-    return model
+            models.sort(key=partial(_is_of_other_kind, value))
+    return models[0]
 
 
-def _is_of_kind(model: type[pydantic.BaseModel], value: JsonMapping) -> bool:
-    field = model.model_fields.get("kind")
-    return field is not None and field.default == value.get("kind")
+def _is_of_other_kind(value: JsonMapping, model: type[pydantic.BaseModel]) -> bool:
+    for name in ("kind", "type"):
+        if field := model.model_fields.get(name):
+            return value.get(name) not in (field.default, *get_args(field.annotation))
+    return True
 
 
 def models_in(

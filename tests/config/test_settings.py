@@ -588,6 +588,13 @@ def test_a_key_of_another_provider_is_unknown_to_the_chosen_one() -> None:
     assert "provider.seed: unknown key; allowed are" in message
 
 
+def test_a_mistyped_key_of_a_check_is_answered_with_those_of_its_type() -> None:
+    check = "{type: command, value: [sh, a.sh], fils: [a.sh]}"
+    message = error_of(f"convergence.checks.mine={check}")
+    assert "mine.fils: unknown key; did you mean `files`? allowed are type, " in message
+    assert "timeout_seconds" in message
+
+
 def test_a_misspelt_key_under_a_name_of_ones_own_keeps_that_name() -> None:
     message = error_of("tools=mcp", "+tools.mcp.servers.clock.comand=[x]")
     assert "tools.mcp.servers.clock.comand: unknown key; did you mean `command`?" in message
