@@ -183,16 +183,19 @@ def lock_file(file: IO[bytes], *, shared: bool = False) -> bool | None:
 @contextmanager
 def hold(path: Path, named: str, hint: str) -> Iterator[None]:
     """Hold a file, which is created if it is missing, during the block; `named` and `hint` are for
-    messages. Raises ConfigError if it cannot be written, and if another process holds it."""
+    the message of one that is held. Raises ConfigError if it cannot be written, and if another
+    process holds it."""
     try:
         file = path.open("ab")
         is_held = lock_file(file) is False
         # Another process may have replaced the file before it released the old one.
         is_held |= os.fstat(file.fileno()).st_ino != path.stat().st_ino
     except OSError as error:
+        problem = unwritable_error(path, error)
+        way = problem.hint
         if isinstance(error, FileNotFoundError):
-            hint = f"Make it first (mkdir -p {path.parent}), or name a file in another folder."
-        raise ConfigError(unwritable_error(path, error).message, hint=hint) from None
+            way = f"Make it first (mkdir -p {path.parent}), or name a file in another folder."
+        raise ConfigError(problem.message, hint=way) from None
     with file:
         if is_held:
             raise ConfigError(f"{named}: another process is writing it", hint=hint)

@@ -217,8 +217,9 @@ def test_a_file_of_something_else_is_refused_and_stays(
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
         opened(tmp_path / "missing" / "out", dataset(tmp_path))
-    with pytest.raises(ConfigError, match="Is a directory"):
+    with pytest.raises(ConfigError, match="Is a directory") as caught:
         opened(tmp_path, dataset(tmp_path))
+    assert caught.value.hint == "Free space or choose another place."  # nobody is waited for
 
 
 def test_lines_come_in_the_order_of_their_rows() -> None:
