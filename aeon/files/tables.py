@@ -90,7 +90,7 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> JsonObject:
     return made
 
 
-def load_unique(text: str) -> Any:
+def load_unique(text: str | bytes) -> Any:
     """Parse JSON without repeated names in objects and with limited nesting. Raises ValueError."""
     try:
         value = json.loads(text, object_pairs_hook=_unique_members)

@@ -40,6 +40,11 @@ MOST_BYTES = 64 * 2**20
 _PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _YES_OR_NO = {"yes": "yes", "y": "yes", "no": "no", "n": "no"}
+_AFTER_DEADLINE = {
+    "question": "the assumption holds",
+    "approval": "the tool is not called",
+    "step": "the step fails",
+}
 D = TypeVar("D", bound=Value)
 
 
@@ -243,7 +248,7 @@ def _find_open(
     if is_overdue(question):
         raise ConfigError(
             f"{name}: its deadline, {question.deadline:%Y-%m-%d %H:%M:%S} UTC, has passed",
-            hint="Nothing was changed. The resumed run uses the assumption.",
+            hint=f"Nothing was changed. In the resumed run {_AFTER_DEADLINE[question.kind]}.",
         )
     return question
 

@@ -47,6 +47,7 @@ from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
 from aeon.llm.settings import AutoProvider, CustomProvider, OpenAIProvider, ProviderSettings
 from aeon.observability.cycle_log import plan_of
+from aeon.plan.transitions import abandon_step
 from aeon.report.runs import end_without_result, read_document
 
 Line = JsonMapping
@@ -123,7 +124,7 @@ def _assemble(
     plans: Mapping[int, Plan],
     state: str,
 ) -> PartialResult:
-    run = _read_state(events, configuration, plans)
+    run = _read_state(events, configuration, plans, state)
     if origin["synthetic"]:
         run = run.model_copy(update={"answer_mark": f"{SIMULATED_LINE}\n"})
     timings = _timings(events)
@@ -166,9 +167,11 @@ def _assemble(
 
 
 def _read_state(
-    events: Sequence[Line], configuration: JsonMapping, plans: Mapping[int, Plan]
+    events: Sequence[Line], configuration: JsonMapping, plans: Mapping[int, Plan], state: str
 ) -> RunState:
     passes = tuple(_read_passes(events, plans))
+    if state == "cut off":
+        passes = (*passes[:-1], _abandon_running(passes[-1]))
     plan = passes[-1].plan_state
     assessed = latest_assessed(passes)
     ttl = _ttl(events, configuration)
@@ -181,6 +184,12 @@ def _read_state(
         ttl_allocated=ttl.allocated,
         ttl_used=ttl.used,
     )
+
+
+def _abandon_running(one: ExecutionPass) -> ExecutionPass:
+    """Return a pass that a kill cut off: none of its steps is running."""
+    steps = (abandon_step(step) if step.status == "running" else step for step in one.steps)
+    return one.model_copy(update={"steps": tuple(steps)})
 
 
 def _timings(events: Sequence[Line]) -> Timings:

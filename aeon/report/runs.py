@@ -42,13 +42,16 @@ LEFT_BY_MULTIRUNS = (
     ".before",
 )
 """What a run, and a multirun, makes in its directory; all else there is somebody's own."""
+JOB = "job.json"
+"""What a server has in the folder above the runs of a job."""
 _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
 
 class Listed(Value):
     """A run in a list. `ended` is its termination reason, or `running`, `cut off` (there is no
     result, and no program writes there any more), `unfinished` (the same, where that cannot be
-    told), `plan` (of `aeon plan`) or `unreadable`, also for another version. `cost` is None where
+    told), `plan` (of `aeon plan`), `cancelled` (it waits no more: see `find_cancellation`) or
+    `unreadable`, also for another version. `cost` is None where
     it is unknown, `bytes` the size of its directory, `waits_for` counts its open questions,
     `stands_on` are the runs that it resumes."""
 
@@ -134,24 +137,25 @@ def _make_listed(
     total = _mapping(_mapping(result.get("usage")).get("total"))
     started = _mapping(result.get("timings")).get("start_time") or origin.get("started")
     parents = (origin.get("parent"), *(origin.get("ancestors") or ()))
+    ended = _read_end(directory, result)
     return Listed(
         directory=directory,
         bytes=size,
         started=started or began,
         task=result.get("task") or origin.get("task") or "",
-        ended=_read_end(directory, result),
+        ended=ended,
         scores=_scores(result),
         passes=result.get("passes") or 0,
         tokens=total.get("total_tokens") or 0,
         cost=total.get("cost"),
         synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
-        waits_for=_count_open_questions(directory),
+        waits_for=_count_open_questions(directory, ended),
         stands_on=tuple(each["path"] for each in parents if each),
     )
 
 
-def _count_open_questions(directory: Path) -> int:
-    if not (directory / QUESTIONS).is_file():
+def _count_open_questions(directory: Path, ended: str) -> int:
+    if ended == "cancelled" or not (directory / QUESTIONS).is_file():
         return 0
     with suppress(ConfigError):
         return len(Desk(directory).list_open())
@@ -165,7 +169,15 @@ def _mapping(value: JsonMapping | None) -> JsonMapping:
 def _read_end(directory: Path, result: JsonMapping) -> str:
     is_known = result.get("format") == RunResult.model_fields["format"].default
     reason = str(result.get("termination_reason") or "") if is_known else ""
+    if reason == "waiting" and find_cancellation(directory) is not None:
+        return "cancelled"
     return reason or end_without_result(directory)
+
+
+def find_cancellation(directory: Path) -> str | None:
+    """Return why the client of a server cancelled the job of this run; None where it did not."""
+    why = read_document(directory.parent / JOB).get("cancelled")
+    return None if why is None else str(why)
 
 
 def _scores(result: JsonMapping) -> dict[str, float]:

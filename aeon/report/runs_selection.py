@@ -19,7 +19,8 @@ from aeon.report.runs import Listed
 
 NAMES = (*SCORE_CODES, "passes", "tokens", "cost", "bytes", "ended", "task", "synthetic")
 """What a condition may speak of."""
-_ENDS = {end: end for end in (*get_args(TerminationReason), "running", "unfinished", "unreadable")}
+_OWN_ENDS = ("running", "unfinished", "cancelled", "unreadable")
+_ENDS = {end: end for end in (*get_args(TerminationReason), *_OWN_ENDS)}
 """The ends that are one word, which need no quotes."""
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _AGO = re.compile(r"(\d{1,6})([mhd])")

@@ -16,8 +16,8 @@ from aeon.domain.errors import AeonError
 from aeon.domain.values import JsonMapping
 from aeon.files.text import encode_json, hold
 from aeon.observability.artefacts import HISTORY, RESULT, as_artefact_error, replace_file
-from aeon.report.runs import read_document
-from aeon.service.record import FILE, JobRecord, JobState, is_id
+from aeon.report.runs import JOB, read_document
+from aeon.service.record import JobRecord, JobState, is_id
 
 _log = logging.getLogger("aeon")
 _LOCK = ".lock"
@@ -81,17 +81,17 @@ class JobFolder:
     def write(self, record: JobRecord) -> None:
         """Write the record of a job. Raises ArtefactError."""
         content = encode_json(record.model_dump(mode="json"), indent=2) + b"\n"
-        replace_file(self.path / record.id / FILE, content)
+        replace_file(self.path / record.id / JOB, content)
 
     def read(self, job_id: str) -> JobRecord | None:
         """Read the record of a job; None for an unknown id. Raises UnreadableJob."""
-        path = self.path / job_id / FILE
+        path = self.path / job_id / JOB
         if not is_id(job_id) or not path.is_file():
             return None
         try:
             return JobRecord.model_validate(read_document(path))
         except pydantic.ValidationError as error:
-            problem = f"job {job_id}: its {FILE} cannot be read: {error.errors()[0]['msg']}"
+            problem = f"job {job_id}: its {JOB} cannot be read: {error.errors()[0]['msg']}"
             raise UnreadableJob(problem) from None
 
     def list_ids(self, most: int, before: str = "") -> list[str]:
@@ -104,7 +104,7 @@ class JobFolder:
     def list_open(self) -> Iterator[JobRecord]:
         """Return the jobs that have not ended, oldest first; unreadable ones are reported and left
         unchanged."""
-        for path in sorted(self.path.glob(f"*/{FILE}")):
+        for path in sorted(self.path.glob(f"*/{JOB}")):
             if read_document(path).get("ended"):
                 continue
             try:

@@ -11,7 +11,6 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from aeon.domain.values import Value
 
-FILE = "job.json"
 JobEnd = Literal["done", "failed", "cancelled"]
 JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 """`waiting`: for a person; `done`: the run came to its end, converged or not."""

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from aeon.config.own_runs import UntrustedRun
 from aeon.domain.errors import ConfigError
+from aeon.domain.plan import OpenQuestion
 from aeon.interaction.desk import Desk
 from aeon.interaction.models import AnswerList, QuestionList
 from tests.interaction.desks import approval, in_the_past, make_desk, question, step
@@ -178,6 +180,23 @@ def test_a_deadline_settles_what_nobody_has_answered(tmp_path: Path) -> None:
     desk = make_desk(tmp_path, late, refused)
     assert (desk.settle_overdue(late).answer, desk.settle_overdue(late).by) == (None, "deadline")
     assert desk.settle_overdue(refused).answer == "no"
+
+
+@pytest.mark.parametrize(
+    ("make", "then"),
+    [
+        (question, "the assumption holds"),
+        (approval, "the tool is not called"),
+        (step, "the step fails"),
+    ],
+)
+def test_who_answers_too_late_is_told_what_holds_instead(
+    tmp_path: Path, make: Callable[..., OpenQuestion], then: str
+) -> None:
+    late = make(**in_the_past())
+    with pytest.raises(ConfigError, match="its deadline") as refused:
+        make_desk(tmp_path, late).settle({late.id: "yes"})
+    assert then in refused.value.hint
 
 
 def test_a_deadline_changes_no_answer(tmp_path: Path) -> None:

@@ -153,3 +153,13 @@ def test_a_run_without_a_folder_of_hydra_has_its_settings_in_run_json(killed: Pa
     with_hydra = load_record(killed).result
     shutil.rmtree(killed / ".hydra")
     assert load_record(killed).result.configuration == with_hydra.configuration
+
+
+def test_a_step_that_a_kill_cut_off_is_no_longer_running(killed: Path) -> None:
+    lines = (killed / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    cut(killed, 1 + next(at for at, line in enumerate(lines) if '"step_started"' in line))
+    (step,) = (one for one in load_record(killed).result.history.passes[-1].steps if one.incomplete)
+    assert step.state == "pending"
+    with closing(JsonLines(killed / "events.jsonl")):
+        states = [one.state for one in load_record(killed).result.history.passes[-1].steps]
+        assert states.count("running") == 1

@@ -60,11 +60,20 @@ async def list_runs(request: Request) -> Response:
 async def show_run(request: Request) -> Response:
     """Show the page of a run: its end, or its progress."""
     status = await _find(request)
-    report = status.run / "report.html" if status.run else None
-    if status.has_ended and report is not None and report.is_file():
+    if report := _find_report(status):
         return FileResponse(report, media_type="text/html", headers=_REPORT)
     course = await _courses_of(request).draw(status.run, is_awaited=False) if status.run else ""
     return _show("run", run=status, course=course)
+
+
+def _find_report(status: JobStatus) -> Path | None:
+    """Return the page of a run that has ended, where it has one. That of a run that was cancelled
+    while it waited would still ask for an answer."""
+    is_waiting = status.result.get("termination_reason") == "waiting"
+    if status.run is None or not status.has_ended or is_waiting:
+        return None
+    report = status.run / "report.html"
+    return report if report.is_file() else None
 
 
 async def show_course(request: Request) -> Response:

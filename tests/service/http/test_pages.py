@@ -170,6 +170,15 @@ def test_questions_are_answered_by_people(waiting: tuple[Served, str]):
     assert "Nothing waits" in httpx2.get(address, headers=HTML).text
 
 
+def test_the_page_of_a_cancelled_run_asks_nobody(waiting: tuple[Served, str]):
+    served, job_id = waiting
+    served.jobs.cancel(job_id, "its client cancelled it")
+    page = httpx2.get(f"{served.url}/runs/{job_id}").text
+    assert "<h1>Cancelled</h1>" in page
+    assert "Waiting for a person" not in page
+    assert "Answer what it waits for" not in page
+
+
 @pytest.mark.parametrize("origin", [None, "null", "https://evil.example"])
 def test_a_form_of_another_page_settles_nothing(waiting: tuple[Served, str], origin: str | None):
     served, job_id = waiting

@@ -13,19 +13,22 @@ from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.origin import read_bytes
 from aeon.domain.errors import ConfigError
 from aeon.domain.plan import OpenQuestion
-from aeon.files.text import load_json, read_linked_file
+from aeon.files.tables import load_unique
+from aeon.files.text import read_linked_file
 from aeon.interaction.desk import Desk
 from aeon.report.ending import resume_command
+from aeon.report.runs import JOB, find_cancellation
 from aeon.report.words import answer_command, count_noun, one_line, relative_to_here
-from aeon.service.record import FILE as JOB
 
 
 def answer(given: Namespace) -> int:
     """Answer the open questions of a run: with the given words, from a file, or at the terminal.
-    DONE once none is open, else WAITING. Raises ConfigError for a folder without a run, and for
-    answers that do not fit, of which none is then taken."""
+    DONE once none is open, else WAITING. Raises ConfigError for a folder without a run, a run
+    that was cancelled, and answers that do not fit, of which none is then taken."""
     folder = given.run.expanduser().absolute()
     read_bytes(folder, "answer")  # raises where there is no run
+    if (why := find_cancellation(folder)) is not None:
+        raise ConfigError(f"{relative_to_here(folder)}: this run was cancelled: {why}")
     desk = Desk(folder)
     if given.answers:
         settled = desk.settle(_read_answers(given.answers))
@@ -81,7 +84,7 @@ def _read_answers(words: Sequence[str]) -> dict[str, str]:
 def _read_file(path: Path) -> dict[str, str]:
     hint = 'It is an object: {"ID": "TEXT", ...}. Else, an answer is written ID=TEXT.'
     try:
-        document = load_json(read_linked_file(path))
+        document = load_unique(read_linked_file(path))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}", hint=hint) from None
     except ValueError as error:

@@ -109,6 +109,7 @@ def test_answers_may_stand_in_a_file(aeon: RunAeon, waiting: Path, tmp_path: Pat
     ("content", "message"),
     [
         ("{", "is not JSON"),
+        ('{"a": "x", "a": "y"}', "the name 'a' is repeated"),
         ("[]", "does not hold answers"),
         ('{"a": 1}', "does not hold answers"),
         ('{"a": "x"}', "there is no question 'a'"),
@@ -317,3 +318,16 @@ def test_the_run_of_a_job_goes_on_by_its_server(aeon: RunAeon, waiting: Path) ->
     ended = aeon("answer", str(waiting), *words)
     assert "Its server continues it by itself" in ended.out
     assert "resume" not in ended.out
+
+
+def test_a_run_that_a_client_cancelled_takes_no_answer_and_waits_no_more(
+    aeon: RunAeon, waiting: Path
+) -> None:
+    (waiting.parent / "job.json").write_text('{"cancelled": "its client cancelled it"}')
+    ended = aeon("answer", str(waiting), f"{ids(waiting)['approval']}=yes")
+    assert ended.status == 2
+    assert "was cancelled: its client cancelled it" in ended.err
+    assert Desk(waiting).list_answers() == {}
+    listed = aeon("runs", str(waiting.parent)).out
+    assert "  cancelled " in listed
+    assert "Waits for" not in listed
