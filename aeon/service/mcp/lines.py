@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from typing import TextIO
 
-from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp.types import (
     INVALID_REQUEST,
@@ -45,15 +44,16 @@ def read_lines(stream: TextIO) -> Iterator[str]:
 
 
 async def select_messages(
-    lines: AsyncIterable[str], refusing: MemoryObjectSendStream[SessionMessage]
+    lines: AsyncIterable[str], send: Callable[[SessionMessage], Awaitable[None]]
 ) -> AsyncIterator[str]:
-    """Yield the lines that are messages; answer every other line with an error."""
+    """Yield the lines that are messages; answer every other line with an error, before the next
+    line is read."""
     async for line in lines:
         refusal = _check(line)
         if refusal is None:
             yield line
         else:
-            await refusing.send(SessionMessage(refusal))
+            await send(SessionMessage(refusal))
 
 
 def _check(line: str) -> JSONRPCError | None:

@@ -38,21 +38,14 @@ async def _serve_streams(server: Server, output: TextIO) -> None:
         target=_send_lines, args=(_take_input(), sending, current_token()), daemon=True
     )
     reading.start()
-    refusing, refusals = anyio.create_memory_object_stream[SessionMessage]()
-    messages = select_messages(lines, refusing)
+
+    async def send(refusal: SessionMessage) -> None:
+        await writer.send(refusal)
+
+    messages = select_messages(lines, send)
     incoming = cast("anyio.AsyncFile[str]", messages)  # only its lines are read
-    async with (
-        stdio_server(incoming, anyio.wrap_file(output)) as (reader, writer),
-        anyio.create_task_group() as tasks,
-    ):
-
-        async def send_refusals() -> None:
-            async for refusal in refusals:
-                await writer.send(refusal)
-
-        tasks.start_soon(send_refusals)
+    async with stdio_server(incoming, anyio.wrap_file(output)) as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())
-        tasks.cancel_scope.cancel()
 
 
 def _take_input() -> TextIO:

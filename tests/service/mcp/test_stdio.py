@@ -142,6 +142,17 @@ LONE = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"x": "\\u
 LARGE = 100_000_000
 
 
+def test_input_that_ends_on_a_line_that_is_no_message_ends_the_server_quietly(tmp_path: Path):
+    server = command_line(tmp_path, "provider=simulated")
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    with open_process(server, tmp_path) as process:
+        answers, errors = process.communicate(f"{json.dumps(hello)}\n[]\n[]\n", timeout=60)
+    assert (process.returncode, "failed" in errors) == (0, False)
+    assert [json.loads(line).get("error", {}).get("code") for line in answers.splitlines()].count(
+        -32600
+    ) == 2
+
+
 @pytest.mark.parametrize(
     ("line", "request_id", "code", "problem"),
     [
