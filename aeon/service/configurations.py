@@ -22,6 +22,8 @@ _NOT_OF_JOBS = {
     "task_file": "each job brings its own",
     "trust": "the folder of jobs is yours alone",
 }
+_NOT_OF_MODELS = ("arms", "batch", "hydra", "mcp", "output", "serve", "sweep")
+"""What no run of a named configuration reads."""
 
 
 class Configurations:
@@ -41,6 +43,7 @@ class Configurations:
             for name, texts in named.items():
                 self._overrides[name] = tuple(map(quote_override, texts))
                 _refuse(self._overrides[name], f"{name}: ")
+                _refuse_keys_of_commands(name, self._overrides[name])
                 with _of_configuration(name):
                     aeon = self._open_all.enter_context(self._open(name))
                     aeon.check_interaction()
@@ -114,3 +117,11 @@ def _refuse(overrides: Sequence[str], named: str) -> None:
                 f"{named}{text}: there is no terminal to ask at",
                 hint="interaction=defer leaves questions to be answered later.",
             )
+
+
+def _refuse_keys_of_commands(name: str, overrides: Sequence[str]) -> None:
+    """Raise ConfigError for a key that is for the command, not for the runs of a model."""
+    for key in map(key_of, overrides):
+        if key.partition(".")[0] in _NOT_OF_MODELS:
+            problem = f"{name}: {key}: no run reads it: it is for the command"
+            raise ConfigError(problem, hint="Leave it out, or give it beside serve.models.")

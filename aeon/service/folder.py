@@ -12,7 +12,7 @@ from pathlib import Path
 import pydantic
 
 from aeon.config.origin import FILE as ORIGIN
-from aeon.domain.errors import AeonError
+from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.values import JsonMapping
 from aeon.files.text import encode_json, hold
 from aeon.observability.artefacts import HISTORY, RESULT, as_artefact_error, replace_file
@@ -55,9 +55,12 @@ class JobFolder:
 
     def hold(self) -> AbstractContextManager[None]:
         """Create the folder, and lock it against other servers while the block lasts. Raises
-        ConfigError, ArtefactError."""
-        with as_artefact_error(self.path, _OTHER_FOLDER):
+        ConfigError."""
+        try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"the folder of jobs {self.path} cannot be made: {error.strerror or error}"
+            raise ConfigError(problem, hint=_OTHER_FOLDER) from None
         hint = f"{_OTHER_FOLDER} One server over HTTP serves several clients."
         return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
 

@@ -57,6 +57,15 @@ def test_a_folder_that_was_there_keeps_its_mode(open_jobs: OpenJobs, tmp_path: P
     assert stat.S_IMODE((tmp_path / "jobs" / job_id).stat().st_mode) == 0o700
 
 
+def test_a_folder_that_cannot_be_made_is_a_mistake_of_the_configuration(
+    open_jobs: OpenJobs, tmp_path: Path
+):
+    (tmp_path / "jobs").write_text("not a folder")
+    with pytest.raises(ConfigError, match="jobs") as refused:
+        open_jobs(*SIMULATED)
+    assert "Name a folder of its own" in refused.value.hint
+
+
 def test_named_configurations_differ(open_jobs: OpenJobs):
     jobs = open_jobs(*SIMULATED, small=("mode=single",), large=("mode=core",))
     ids = [jobs.submit(JobRequest(name, "tea")) for name in ("small", "large")]

@@ -48,10 +48,11 @@ class Attended:
         try:
             job_id = await run_in_threadpool(jobs.submit, asked, follower)
         except ConfigError as error:
-            if not asked.files:
-                raise
-            # The hint addresses people who start runs with their own files.
-            raise refuse(error.message, code=type(error).__name__) from None
+            # Hints address people at a command line. Only one names a way for a client.
+            setting, _, _ = error.hint.partition(" ")
+            way = f". Send its text, or have {setting} set on the server"
+            message = error.message + (way if setting.startswith("input_as.") else "")
+            raise refuse(message, code=type(error).__name__) from None
         return cls(jobs, job_id, feed, background=asked.background)
 
     async def find(self) -> JobStatus:

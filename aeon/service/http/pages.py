@@ -175,7 +175,9 @@ async def answer_questions(request: Request) -> Response:
     if request.headers.get("origin") is None:
         # Every browser names the page that a form is sent from, and the guard has checked it.
         raise ApiError(403, "a form is sent from this server's own page", "origin_refused")
-    fields = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
+    body = (await request.body()).decode("utf-8", "replace")
+    # Browsers end the lines of a form with \r\n.
+    fields = {name: text.replace("\r\n", "\n") for name, text in parse_qsl(body)}
     try:
         if fields:
             await run_in_threadpool(jobs.settle, status.record.id, fields)

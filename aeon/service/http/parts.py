@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from aeon.domain.values import JsonMapping
+from aeon.files.inputs.kinds import DOCX, JPEG, PDF, PNG, WAV, WEBP, UnusableFile, find_kind
 from aeon.service.http.errors import ApiError, refuse
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
@@ -17,7 +18,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 """Names that lead to devices on Windows."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
+_DATA_URL = re.compile(r"data:([^,;]{0,100})[^,]{0,100};base64,", re.IGNORECASE)
+_SUFFIXES = {kind.media_type: kind.suffix for kind in (DOCX, PNG, JPEG, WEBP, PDF, WAV)}
 
 
 class SentFiles:
@@ -34,7 +36,7 @@ class SentFiles:
         """Add a file and return the name of its input. Raises ApiError for one too many."""
         if len(self.contents) >= _MOST_FILES:
             raise refuse(f"{where}: more than {_MOST_FILES} files", where)
-        stem = PurePath(filename).stem if isinstance(filename, str) else ""
+        stem = _read_name(filename).stem
         number = 1
         while not self._may_have(stem):
             stem = f"{noun}_{number}"
@@ -54,11 +56,16 @@ def read_content(content: Any, where: str, files: SentFiles) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [None]
-    texts = [
-        _read_part(part if isinstance(part, dict) else {}, f"{where}.content[{place}]", files)
-        for place, part in enumerate(parts)
-    ]
-    return "".join(texts)
+    whole = ""
+    was_text = False
+    for place, part in enumerate(parts):
+        mapping = part if isinstance(part, dict) else {}
+        is_text = mapping.get("type") in _TEXT_PARTS
+        if is_text and was_text and not whole.endswith("\n"):
+            whole += "\n"
+        whole += _read_part(mapping, f"{where}.content[{place}]", files)
+        was_text = is_text
+    return whole
 
 
 def _read_part(part: JsonMapping, where: str, files: SentFiles) -> str:
@@ -73,14 +80,20 @@ def _read_part(part: JsonMapping, where: str, files: SentFiles) -> str:
             name = files.add("image", _decode(url, part, where), None, where)
         case "file" | "input_file":
             file = _get_object(part, "file") if kind == "file" else part
-            content = _decode(file.get("file_data"), file, where)
-            name = files.add("file", content, file.get("filename"), where)
+            filename = file.get("filename")
+            content = _decode(file.get("file_data"), file, where, _read_name(filename).suffix)
+            name = files.add("file", content, filename, where)
         case "input_audio":
-            content = _decode(_get_object(part, "input_audio").get("data"), part, where)
+            audio = _get_object(part, "input_audio")
+            content = _decode(audio.get("data"), part, where, f".{audio.get('format')}")
             name = files.add("recording", content, None, where)
         case _:
             raise refuse(f"{where}: a part is a text, an image, a file or a recording", where)
     return f" [{name}] "
+
+
+def _read_name(filename: object) -> PurePath:
+    return PurePath(filename if isinstance(filename, str) else "")
 
 
 def _get_object(part: JsonMapping, name: str) -> JsonMapping:
@@ -88,8 +101,9 @@ def _get_object(part: JsonMapping, name: str) -> JsonMapping:
     return found if isinstance(found, dict) else {}
 
 
-def _decode(source: object, part: JsonMapping, where: str) -> bytes:
-    """Return the bytes of a file sent as a data URL, or in base64. Raises ApiError."""
+def _decode(source: object, part: JsonMapping, where: str, suffix: str = "") -> bytes:
+    """Return the bytes of a file sent as a data URL, or in base64. Raises ApiError, also for one
+    that is not what its `suffix` or its media type says."""
     if part.get("file_id") or part.get("file_url"):
         raise _refuse_elsewhere(where)
     if not isinstance(source, str):
@@ -98,10 +112,16 @@ def _decode(source: object, part: JsonMapping, where: str) -> bytes:
         raise _refuse_elsewhere(where)
     found = _DATA_URL.match(source)
     try:
-        return base64.b64decode(source[found.end() :] if found else source, validate=True)
+        content = base64.b64decode(source[found.end() :] if found else source, validate=True)
     except (binascii.Error, ValueError) as error:
         problem = f"{where}: the file is no base64: {error}"
         raise refuse(problem, where) from None
+    try:
+        find_kind(content, suffix)
+        find_kind(content, _SUFFIXES.get(found[1].lower(), "") if found else "")
+    except UnusableFile as error:
+        raise refuse(f"{where}: {error}", where) from None
+    return content
 
 
 def _refuse_elsewhere(where: str) -> ApiError:

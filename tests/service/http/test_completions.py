@@ -45,6 +45,18 @@ def test_the_named_configurations_are_the_models(start: Start):
         client.models.retrieve("gpt-5")
 
 
+def test_a_missing_input_is_named_without_the_words_of_the_command_line(
+    start: Start, tmp_path: Path
+):
+    (tmp_path / "plan.yaml").write_text(
+        "goal: g\ninputs: {size: its size}\nsteps: [{id: a, description: 'Do ${inputs.size}'}]\n"
+    )
+    client = start(*SIMULATED, f"plan_file={tmp_path}/plan.yaml").connect()
+    with pytest.raises(openai.BadRequestError, match=r"it needs inputs\.size") as refused:
+        client.chat.completions.create(model="aeon", messages=TEA)  # type: ignore[arg-type]
+    assert "input_files" not in refused.value.message
+
+
 def test_a_task_is_answered_with_its_figures(start: Start):
     client = start(*SIMULATED).connect()
     completion = client.chat.completions.create(

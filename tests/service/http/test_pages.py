@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from aeon.interaction.desk import Desk
 from aeon.service.jobs import JobRequest
 from tests.service.gates import GatedModel, wait_for, wait_until
 from tests.service.http.conftest import Served, Start
@@ -163,10 +164,13 @@ def test_questions_are_answered_by_people(waiting: tuple[Served, str]):
     left = httpx2.post(address, data={question.id: " "}, headers=own)
     assert left.status_code == 400
     assert 'role="alert"' in left.text
-    sent = httpx2.post(address, data={question.id: "4 by 5"}, headers=own)
+    sent = httpx2.post(address, data={question.id: "4 by 5\r\nmetres"}, headers=own)
     assert sent.status_code == 303
     assert sent.headers["location"] == f"/runs/{job_id}"
-    wait_until(served.jobs, job_id, "done")
+    run = wait_until(served.jobs, job_id, "done").run
+    assert run is not None
+    (answer,) = Desk(run.with_name("run-1")).list_answers().values()
+    assert answer.answer == "4 by 5\nmetres"
     assert "Nothing waits" in httpx2.get(address, headers=HTML).text
 
 

@@ -14,7 +14,7 @@ from aeon.service.http.errors import ApiError
 from aeon.service.http.parts import SentFiles
 from aeon.service.http.requests import read_chat, read_response
 from tests.service.http.conftest import Start
-from tests.support.input_files import make_pdf, make_png, make_wav
+from tests.support.input_files import make_docx, make_pdf, make_png, make_wav
 from tests.support.openai_server import OpenAIServer
 
 PNG = make_png()
@@ -210,6 +210,21 @@ IMAGE = {"type": "image_url"}
             "input_max_bytes=1000 is the most",
         ),
         (
+            {"type": "file", "file": {"filename": "t.png", "file_data": encode(b"hello")}},
+            TAKES_ALL,
+            "named like a PNG image but is none",
+        ),
+        (
+            {**IMAGE, "image_url": {"url": make_url(b"hello")}},
+            TAKES_ALL,
+            "named like a PNG image but is none",
+        ),
+        (
+            {"type": "input_audio", "input_audio": {"data": encode(b"hello"), "format": "wav"}},
+            TAKES_ALL,
+            "named like a WAV recording but is none",
+        ),
+        (
             {"type": "input_audio", "input_audio": {"data": encode(b"ID3\xff\xfb")}},
             TAKES_ALL,
             "UTF-8",
@@ -229,6 +244,23 @@ def test_a_file_that_cannot_be_used_is_refused(
     assert "input_as" not in refused.value.message
     assert served.jobs.list_latest(9) == []
     assert script.requests == []
+
+
+def test_a_word_document_is_refused_with_a_way_for_the_client(start: Start, script: OpenAIServer):
+    served = start(*list_overrides(script))
+    file = {"filename": "letter.docx", "file_data": encode(make_docx("Dear all"))}
+    parts: Any = [{"type": "text", "text": "Look"}, {"type": "file", "file": file}]
+    with pytest.raises(openai.BadRequestError, match=r"or have input_as\.letter=text set"):
+        served.connect().chat.completions.create(
+            model="aeon", messages=[{"role": "user", "content": parts}]
+        )
+
+
+def test_a_line_ends_between_two_texts():
+    texts = [{"type": "text", "text": text} for text in ("a", "b\n", "c")]
+    file = {"type": "file", "file": {"filename": "n.txt", "file_data": encode(b"x")}}
+    message = {"role": "user", "content": [*texts, file, texts[0]]}
+    assert read_chat({"model": "aeon", "messages": [message]}).task == "a\nb\nc [n] a"
 
 
 def test_only_so_many_files_are_taken(start: Start, script: OpenAIServer):

@@ -53,6 +53,9 @@ def test_a_token_that_is_easily_guessed_or_cannot_be_sent_is_refused(
     [
         ("task=x", "each job brings its own"),
         ('serve.models.a=["ttl.bass=1"]', "ttl.bass"),
+        ('serve.models.a=["serve.port=3"]', "a: serve.port: no run reads it"),
+        ('serve.models.a=["hydra.run.dir=x"]', "a: hydra.run.dir: no run reads it"),
+        ('serve.models.a=["output=json"]', "a: output: no run reads it"),
         ("interaction=ask", "no terminal to ask at"),
         ("batch.parallel=2", "only `aeon batch` reads batch.parallel"),
         ("serve.port=70000", "serve.port"),
