@@ -23,7 +23,7 @@ from aeon.domain.values import OwnObject
 from aeon.files.reference import search_for_modules
 from aeon.interaction.desk import Desk
 from aeon.observability.artefacts import BASELINE, RESULT
-from aeon.report.runs import read_document
+from aeon.report.runs import end_without_result, read_document
 from aeon.store.opening import open_source
 from aeon.store.settings import CASSETTE_SUFFIX
 
@@ -77,6 +77,7 @@ def find_parent(job: Job) -> Parent | None:
             hint="Give it as an override, spelled out.",
         )
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
+    _refuse_running(named, path)
     working_directory = Path(origin.working_directory)
     given = composition.overrides
     pin_project_of_run(working_directory, given, [*(origin.overrides or ()), *given])
@@ -156,6 +157,14 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
             "its answers and makes the calls that are not answered yet",
             hint="Leave out store.mode. From its answers alone "
             f"it runs with store.mode=replay store.path={path}",
+        )
+
+
+def _refuse_running(named: str, path: Path) -> None:
+    if end_without_result(path) == "running":
+        raise ConfigError(
+            f"{named}: this run is still running, and its next calls would be paid for twice",
+            hint="Wait for its end, or stop it first.",
         )
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon, RunResult
+from aeon.domain.errors import ConfigError
+from aeon.files.jsonl import JsonLines
 from aeon.store.opening import open_source
 from tests.support.killed_chains import LENGTH, Spec, kill_chains
 from tests.support.openai_server import OpenAIServer
@@ -53,6 +55,17 @@ def ended(of: Path, directory: Path) -> tuple[RunResult, tuple[str, ...]]:
 def asked_twice(server: OpenAIServer) -> int:
     bodies = [json.dumps(request.body, sort_keys=True) for request in server.requests]
     return len(bodies) - len(set(bodies))
+
+
+def test_a_run_that_is_still_running_is_not_resumed(server: OpenAIServer, first: Path) -> None:
+    (first / "result.json").unlink()
+    with (
+        closing(JsonLines(first / "events.jsonl")),
+        pytest.raises(ConfigError, match="this run is still running"),
+    ):
+        begun(first, "second")
+    assert not (first.parent / "second").exists()
+    assert begun(first, "third").is_dir()
 
 
 @pytest.mark.slow
