@@ -16,7 +16,7 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.conditions import Named, find_named
-from aeon.plan.workflow.inputs import find_schema_problems, find_value_problem
+from aeon.plan.workflow.inputs import find_schema_problems, find_value_problem, list_types
 from aeon.plan.workflow.models import DEFAULT_ITEM, Problem, problem_at
 from aeon.plan.workflow.references import BadReference, Reference, find_texts, references
 from aeon.plan.workflow.unfolding import find_items_name
@@ -150,8 +150,20 @@ class _Checker:
                 continue
             found = Reference(text=each.text, kind=each.kind, name=each.name)
             problem = self._check_reference(found, step, key)
+            if key == "for_each":
+                problem = problem or self._check_list(each)
             if problem:
                 self.add(place, f"{format_place(place)}: {problem}")
+
+    def _check_list(self, named: Named) -> str:
+        """Return why an input can be no list. A text may be one, as JSON."""
+        declared = (self.inputs or {}).get(named.name)
+        if named.kind != "input" or named.path or not isinstance(declared, Mapping):
+            return ""
+        types = list_types(declared)
+        if not types or {"array", "string"} & set(types):
+            return ""
+        return f"`{named.text}` is of the type {' or '.join(types)}, and no list"
 
     def _check_loop_keys(self, place: Place, raw: JsonMapping) -> None:
         """Check for keys that need others, or exclude them."""

@@ -83,7 +83,7 @@ def find_schema_problems(schema: JsonMapping) -> Iterator[str]:
 def describe_input(name: str, declared: str | JsonMapping) -> str:
     """Describe an input for a reader: its name, type and default."""
     schema = _read_schema(declared)
-    kinds = [] if isinstance(declared, str) else [" or ".join(_list_types(schema))]
+    kinds = [] if isinstance(declared, str) else [" or ".join(list_types(schema))]
     if "default" in schema:
         kinds.append(f"by default {json.dumps(schema['default'], ensure_ascii=False)}")
     known = ", ".join(filter(None, kinds))
@@ -101,14 +101,15 @@ def _read_schema(declared: str | JsonMapping) -> JsonObject:
     return dict(declared)
 
 
-def _list_types(schema: JsonMapping) -> list[str]:
+def list_types(schema: JsonMapping) -> list[str]:
+    """Return the types that a schema names; empty where it names none."""
     types = schema.get("type", [])
     return [types] if isinstance(types, str) else [str(each) for each in types]
 
 
 def _read_value(schema: JsonMapping, text: str) -> Any:
     """Parse the value of a text. Raises ValueError if it violates the schema."""
-    types = _list_types(schema)
+    types = list_types(schema)
     value: Any = text
     if types and "string" not in types:
         try:

@@ -204,6 +204,7 @@ def test_a_condition_to_repeat_that_cannot_be_worked_out_fails_the_step() -> Non
     ("keys", "message"),
     [
         ("for_each: inputs.rows + 1", "must name one list"),
+        ("for_each: inputs.count", "is of the type integer, and no list"),
         ("for_each: steps.x.output", "there is no step 'x'"),
         ("for_each: steps.c.output", "does not depend on 'c'"),
         ("for_each: inputs.rows\n    as: inputs", "another name"),
@@ -220,7 +221,7 @@ def test_a_condition_to_repeat_that_cannot_be_worked_out_fails_the_step() -> Non
 def test_what_is_wrong_is_named_before_a_run(tmp_path: Path, keys: str, message: str) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(
-        "goal: g\ninputs: {rows: {type: array}}\nsteps:\n"
+        "goal: g\ninputs: {rows: {type: array}, count: {type: integer}}\nsteps:\n"
         "  - {id: a, description: d, agent: llm}\n"
         f"  - id: b\n    description: d\n    tool: t\n    depends_on: [a]\n    {keys}\n"
         "  - {id: c, description: d, agent: llm}\n"
