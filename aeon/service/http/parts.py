@@ -116,9 +116,10 @@ def _decode(source: object, part: JsonMapping, where: str, suffix: str = "") -> 
     except (binascii.Error, ValueError) as error:
         problem = f"{where}: the file is no base64: {error}"
         raise refuse(problem, where) from None
+    named = _SUFFIXES.get(found[1].lower(), "") if found else ""
     try:
-        find_kind(content, suffix)
-        find_kind(content, _SUFFIXES.get(found[1].lower(), "") if found else "")
+        for each in dict.fromkeys((suffix, named)):
+            find_kind(content, each)
     except UnusableFile as error:
         raise refuse(f"{where}: {error}", where) from None
     return content
