@@ -137,7 +137,9 @@ def make_request(case: Case, call: str) -> LLMRequest:
             validator = SemanticValidator(recorder, structured=caller, memory=memory)
             validator.validate("cross_phase", case.plan, steps, outputs)
         else:
-            engine = ConvergenceEngine(recorder, structured=caller, memory=memory)
+            engine = ConvergenceEngine(
+                recorder, structured=caller, memory=memory, shows_drafts=False
+            )
             engine.assess(_make_report(case, call), case.plan, steps, outputs)
     return recorder.requests[-1]
 

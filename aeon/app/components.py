@@ -77,7 +77,11 @@ class Packaged:
     def make_convergence(self, llm: LLMAdapter) -> ConvergenceEngine:
         """The judge of whether the task is done."""
         return ConvergenceEngine(
-            llm, self.thresholds(), structured=self._make_caller(llm), memory=self.shown
+            llm,
+            self.thresholds(),
+            structured=self._make_caller(llm),
+            memory=self.shown,
+            shows_drafts=not self.shared.settings.evaluates_whole_answers,
         )
 
     def make_validator(self, llm: LLMAdapter) -> SemanticValidator:

@@ -21,6 +21,7 @@ from aeon.convergence.comparison import Candidate
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs
+from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.refinement import RefinementAction
@@ -246,7 +247,8 @@ def _step(
     step = plan.steps[-1].model_copy(update={"tool": tool, "agent": None} if tool else of_model)
     rounds = RoundAllowance(worker.count_rounds(step))
     memory = worker.recall()
-    worker.work(step, Situation(plan, {}, ttl_remaining, memory=memory, allowance=rounds))
+    results = {"gather": StepResult(step_id="gather", step_output="The facts.")}
+    worker.work(step, Situation(plan, results, ttl_remaining, memory=memory, allowance=rounds))
 
 
 _WORD = {"word": {"type": "string"}}

@@ -133,7 +133,7 @@ def _make_checks(
         return NO_CHECKS
     invoker = packaged.make_invoker(packaged.registry, shared.settings.tools)
     access = CheckAccess(invoker, stop)
-    waits = _evaluates_whole_answers(shared.settings)
+    waits = shared.settings.evaluates_whole_answers
     return RunChecks(of, work.task, work.inputs, session, access, work.row, waits)
 
 
@@ -145,11 +145,6 @@ def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], 
         lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
     )
     return lambda: attendance.control.stop_requested or over.is_set()
-
-
-def _evaluates_whole_answers(settings: Settings) -> bool:
-    configured = settings.evaluation.when
-    return settings.mode.kind == "auto" if configured is None else configured == "answer_complete"
 
 
 def _skips_judge(settings: Settings) -> bool:
@@ -183,7 +178,7 @@ def _options(shared: Process, work: Work) -> RunOptions:
         least_after_update=settings.ttl.least_after_update,
         convergence=settings.convergence,
         skip_judge_when_checks_fail=_skips_judge(settings),
-        evaluates_whole_answers=_evaluates_whole_answers(settings),
+        evaluates_whole_answers=settings.evaluates_whole_answers,
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
         takes_best=_takes_best(settings, work),

@@ -234,6 +234,13 @@ class Settings(Value):
     progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 
+    @property
+    def evaluates_whole_answers(self) -> bool:
+        """Whether only passes with the complete answer are evaluated, as `mode=auto` does unless
+        `evaluation.when` says otherwise."""
+        when = self.evaluation.when
+        return self.mode.kind == "auto" if when is None else when == "answer_complete"
+
 
 def find_named_file(settings: Settings, key: str) -> Path | None:
     """Return the file that a key of the settings names, absolute; None when it names none."""

@@ -34,7 +34,8 @@ UNREMEMBERED = ("memory_answer",)  # not requested if memory has nothing to show
 
 class ConvergenceEngine:
     """Assesses whether a task is done. `default_thresholds` may set completeness, coherence,
-    consistency, each in [0, 1]; the answer must agree with `memory` as well as the outputs."""
+    consistency, each in [0, 1]; the answer must agree with `memory` as well as the outputs. Unless
+    it `shows_drafts`, outputs of a finished plan that another step used are shown by name."""
 
     def __init__(
         self,
@@ -43,9 +44,11 @@ class ConvergenceEngine:
         *,
         structured: StructuredCaller | None = None,
         memory: ShownMemory | None = None,
+        shows_drafts: bool = True,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._memory = memory or ShownMemory()
+        self._shows_drafts = shows_drafts
         self._thresholds = _thresholds(ConvergenceThresholds(), default_thresholds or {})
 
     def assess(
@@ -73,7 +76,9 @@ class ConvergenceEngine:
         pairs = enum_of(self._structured.schema("convergence"), "artifacts")
         reviewed = validation_report != UNREVIEWED
         issue_ids = [issue.issue_id for issue in validation_report.issues]
-        drafts = find_drafts(current.steps, validation_report.issues) if reviewed else ()
+        # Earlier assessments showed them, so that providers' caches hold them.
+        shows_drafts = self._shows_drafts or not reviewed
+        drafts = () if shows_drafts else find_drafts(current.steps, validation_report.issues)
         variables = {
             "task": plan.task,
             "plan": plan_view(current, outputs),

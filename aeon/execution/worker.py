@@ -39,7 +39,13 @@ from aeon.execution.side_by_side import SideBySide
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.tool_steps import AskRound, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
-from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
+from aeon.plan.transitions import (
+    ContextPart,
+    collect_incoming_context,
+    everything_before,
+    finish_step,
+    with_error,
+)
 from aeon.plan.views import outline_view, plan_view
 from aeon.plan.workflow.conditions import describe_skip, read_skipped
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
@@ -305,6 +311,7 @@ class StepWorker:
             "subplan": subplan and subplan.model_dump(),
             **outline_view(plan, step, self._outline_steps),
             "step": shown.model_dump(),
+            "context_parts": self._collect_context(step, situation),
             "ttl_remaining": situation.ttl_remaining,
             **self._memory.variables(situation.memory),
             **self._show_inputs(step),
@@ -320,8 +327,13 @@ class StepWorker:
         """Return the step with the context from earlier steps; in core mode, from all of them."""
         if situation.ttl_remaining is None:
             return step
-        before = self.context(everything_before(situation.plan, step, situation.results))
+        before = self.context(self._collect_context(step, situation))
         return step.model_copy(update={"incoming_context": before})
+
+    def _collect_context(self, step: PlanStep, situation: Situation) -> tuple[ContextPart, ...]:
+        is_core = situation.ttl_remaining is not None
+        collect = everything_before if is_core else collect_incoming_context
+        return collect(situation.plan, step, situation.results)
 
     def _use_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
         name = step.tool or ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from aeon.domain.graph import ready_steps
@@ -97,12 +97,13 @@ def _is_open(step: PlanStep) -> bool:
 class ContextPart:
     """A part of a step's context. `unfinished` is a step left to a person, with its output so far
     and the reason; `skipped` one that was not executed, with its condition, empty if its list had
-    no items."""
+    no items. `is_shared`: other steps are given it too."""
 
     kind: Literal["output", "handoff", "error", "unfinished", "skipped"]
     step_id: str
     text: str
     reason: str = ""
+    is_shared: bool = False
 
 
 def everything_before(
@@ -122,7 +123,8 @@ def everything_before(
             parts.append(ContextPart("error", earlier, result.error))
         elif result.step_output is not None:
             parts.append(ContextPart("output", earlier, result.step_output))
-    return tuple(parts)
+    is_shared = step.step_id != plan.steps[-1].step_id
+    return tuple(replace(part, is_shared=is_shared) for part in parts)
 
 
 def collect_incoming_context(
@@ -132,7 +134,14 @@ def collect_incoming_context(
     parts: list[ContextPart] = []
     for earlier in plan.steps:
         if earlier.step_id in step.dependencies:
-            parts += _collect_parts(earlier, results.get(earlier.step_id))
+            is_shared = any(
+                earlier.step_id in other.dependencies and other.step_id != step.step_id
+                for other in plan.steps
+            )
+            parts += (
+                replace(part, is_shared=is_shared)
+                for part in _collect_parts(earlier, results.get(earlier.step_id))
+            )
     return tuple(parts)
 
 

@@ -365,14 +365,16 @@ AGREES = (
 )
 
 
-def judge_finished_plan(*issues: ValidationIssue, reviewed: bool = True) -> str:
+def judge_finished_plan(
+    *issues: ValidationIssue, reviewed: bool = True, shows_drafts: bool = False
+) -> str:
     """The prompt of an assessment of `a`, then `b`, both done, where `a` handed something over."""
     model = ScriptedModel(convergence=assessment())
     memory = ShownMemory(handoffs=lambda: {"a": "mind the units", "b": "that was all"})
     plan = plan_of(done("a"), done("b", "a"))
     found = a_report() if reviewed else UNREVIEWED
     found = found.model_copy(update={"issues": issues})
-    ConvergenceEngine(model, memory=memory).assess(
+    ConvergenceEngine(model, memory=memory, shows_drafts=shows_drafts).assess(
         found, plan, list(plan.steps), {"a": "the draft", "b": "the answer"}
     )
     (prompt,) = model.prompts("convergence")
@@ -397,3 +399,7 @@ def test_a_draft_that_an_issue_is_about_is_shown_with_its_handoff() -> None:
 
 def test_without_a_review_drafts_are_shown() -> None:
     assert "the draft" in judge_finished_plan(reviewed=False)
+
+
+def test_drafts_that_earlier_assessments_showed_stay_shown() -> None:
+    assert "the draft" in judge_finished_plan(shows_drafts=True)

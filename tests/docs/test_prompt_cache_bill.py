@@ -28,7 +28,7 @@ def figures() -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("implicit", ["unless_explicit", "never"])
+@pytest.mark.parametrize("implicit", ["unless_explicit", "never", "always"])
 def test_marked_input_is_billed_at_most_four_fifths_of_the_plain_price(
     figures: dict[str, Any], run: str, implicit: str
 ) -> None:

@@ -121,10 +121,24 @@ def test_the_step_prompt_has_the_four_sentences_in_their_order():
     assert "You should prepare handoff for the next step as: nothing beside the output." in second
     assert "You are executing step 2 of 2." in second
     context = f"{fence('<a>', 'output', step='a')}\n\n{fence('note from a', 'handoff', step='a')}"
-    assert f"Incoming context from previous steps: {context}\n" in second
+    assert f"What previous steps gave:\n\n{context}\n" in second
+    assert "Incoming context from previous steps: what a gave, as shown above." in second
     for prompt in (first, second):
         places = [prompt.index(beginning) for beginning in FOUR_SENTENCES]
         assert places == sorted(places)
+
+
+def test_steps_with_the_same_context_have_prompts_that_begin_with_it():
+    model = ScriptedModel(
+        plan=plan(planned("a"), planned("b", "a"), planned("c", "a"), planned("d", "b", "c")),
+        step=lambda request: clear(f"<{request.site.step_id}>"),
+        convergence=[unfinished(), unfinished(), assessment()],
+    )
+    run(model)
+    _, second, third, _ = model.prompts("step")
+    given = fence("<a>", "output", step="a")
+    beginning, _, _ = second.partition(given)
+    assert third.startswith(beginning + given)
 
 
 def test_the_four_sentences_are_in_their_order_in_core_mode_too():

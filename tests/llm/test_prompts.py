@@ -23,6 +23,7 @@ from aeon.files.fences import without_codes
 from aeon.files.resources import resource_root
 from aeon.llm import template_work
 from aeon.llm.prompts import PromptLibrary, fence, load_packaged_prompts, to_json, to_json_lines
+from aeon.plan.transitions import ContextPart
 
 MakeSet = Callable[..., Path]
 CALLS = get_args(CallName)
@@ -686,9 +687,9 @@ def test_the_schema_in_words_is_a_template_of_the_set(make_set: MakeSet) -> None
 
 def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> None:
     parts = [
-        {"kind": "output", "step_id": "a", "text": "tea\n"},
-        {"kind": "handoff", "step_id": "a", "text": "hot"},
-        {"kind": "error", "step_id": "b", "text": "no kettle"},
+        ContextPart("output", "a", "tea\n"),
+        ContextPart("handoff", "a", "hot"),
+        ContextPart("error", "b", "no kettle"),
     ]
     fences = (
         fence("tea\n", "output", step="a"),

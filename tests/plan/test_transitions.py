@@ -10,6 +10,7 @@ from aeon.plan.transitions import (
     abandon_step,
     collect_incoming_context,
     cut_off,
+    everything_before,
     fail_step,
     finish_step,
     start_step,
@@ -93,6 +94,21 @@ def test_the_context_is_outputs_and_hand_offs_of_the_dependencies_in_step_order(
         ContextPart("handoff", "a", "hot"),
         ContextPart("output", "b", "milk"),
     )
+
+
+def test_context_is_shared_that_other_steps_are_given_too():
+    plan = plan_of(done("a"), done("b"), step("c", "a"), step("d", "a", "b"))
+    results = {name: StepResult(step_id=name, step_output="text") for name in ("a", "b")}
+    parts = collect_incoming_context(plan, plan.step("d"), results)
+    assert {part.step_id: part.is_shared for part in parts} == {"a": True, "b": False}
+
+
+def test_in_core_mode_later_steps_share_the_context_of_all_but_the_last():
+    plan = plan_of(done("a"), step("b"), step("c"))
+    results = {"a": StepResult(step_id="a", step_output="text")}
+    for name, is_shared in (("b", True), ("c", False)):
+        [part] = everything_before(plan, plan.step(name), results)
+        assert part.is_shared is is_shared
 
 
 def test_there_is_no_context_without_dependencies_or_before_their_results():

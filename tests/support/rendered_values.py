@@ -11,7 +11,10 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _POSITION = re.compile(r"You are executing step (\d+) of (\d+)\.")
-_CONTEXT = re.compile(r"^Incoming context from previous steps: (<.*>)\.$", re.MULTILINE | re.DOTALL)
+_CONTEXT = re.compile(
+    r"^What previous steps gave:\n\n(<.*>)\n(?:The steps of the plan|Steps of the plan|You are executing)",
+    re.MULTILINE | re.DOTALL,
+)
 _PARENT = re.compile(r'^Decompose the step "([^"]+)"', re.MULTILINE)
 _CLOSED = re.compile(r"changes to them are not applied: ([^\n]*)\.\n")
 _REPAIRED = re.compile(r'The JSON is the answer to the call "(\w+)"')
