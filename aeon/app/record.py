@@ -129,6 +129,7 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
         parent=ParentOrigin(path=str(parent.path), run_id=parent.origin.run_id) if parent else None,
         ancestors=(*parent.ancestors, *parent.gone) if parent else (),
         overrides=_list_typed(job),
+        choices=_list_choices(job),
         settings=recorded,
         missing=missing,
         config_dir=str(composition.config_dir) if composition.config_dir else None,
@@ -173,12 +174,30 @@ def _list_typed(job: Job) -> tuple[str, ...] | None:
     """Return the typed overrides, after those of the run that this one resumes."""
     if job.composition is None:
         return None
-    today = _select_typed(job.composition.overrides)
-    given = set(map(key_of, today))
     earlier = job.origin.overrides or () if job.origin else ()
-    typed = (*(text for text in earlier if key_of(text) not in given), *today)
+    return _join(earlier, job.composition.overrides)
+
+
+def _list_choices(job: Job) -> tuple[str, ...] | None:
+    """Return the typed overrides without those of a project file."""
+    earlier = job.origin.choices if job.origin else ()
+    if job.composition is None or earlier is None:
+        return None
+    of_project = job.composition.of_project
+    return _join(earlier, (text for text in job.composition.overrides if text not in of_project))
+
+
+def _join(earlier: Iterable[str], today: Iterable[str]) -> tuple[str, ...]:
+    selected = _select_typed(today)
+    given = set(map(key_of, selected))
+    typed = (*(text for text in earlier if given.isdisjoint(_group_and_key(text))), *selected)
     # Those that read the environment are composed again; the others are only shown.
     return tuple(text if "${oc.env:" in text else mask_text(text) for text in typed)
+
+
+def _group_and_key(override: str) -> tuple[str, str]:
+    key = key_of(override)
+    return key.partition(".")[0], key
 
 
 def _select_typed(overrides: Iterable[str]) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class Origin(Value):
     names those that were set but are not among them, because they held a secret or, in a cassette,
     may not come from others. `overrides` are the typed ones, None for settings made in a program:
     they are only shown, except that those that read a secret from the environment are composed
-    again.
+    again. `choices` are those of them that no project file set, None where that is not known.
     """
 
     format: Literal["aeon.run/2"] = FORMAT
@@ -85,6 +85,7 @@ class Origin(Value):
     parent: ParentOrigin | None = None
     ancestors: tuple[ParentOrigin, ...] = ()
     overrides: tuple[str, ...] | None = None
+    choices: tuple[str, ...] | None = None
     settings: JsonObject
     missing: tuple[str, ...] = ()
     config_dir: str | None = None

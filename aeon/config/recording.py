@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from aeon.config import origin as origins
 from aeon.config.compose.compose import compose, parse
 from aeon.config.compose.literal import CONFIG_NAME, Composition, RecordedSettings, key_of, quote
 from aeon.config.compose.recorded import check_known, leaves, record
+from aeon.config.compose.take_over import list_keys
 from aeon.config.marks import mark_at, take_from_others
 from aeon.config.origin import Origin
 from aeon.config.own_runs import is_own, read_trust, require_own
@@ -59,6 +60,10 @@ def _with_replayed(today: Composition) -> Composition:
         origin = origin.model_copy(
             update={"missing": (), "config_dir": None, "config_name": today.config_name}
         )
+    if today.replayed is not None:
+        # Who answered is no matter of today.
+        of_provider = {key: value for key, value in origin.settings.items() if key == "provider"}
+        origin = origin.model_copy(update={"settings": {**today.replayed, **of_provider}})
     return _with_recorded(origin, today, f"store.path={path}")
 
 
@@ -253,6 +258,24 @@ def parse_of_cassette(values: JsonMapping, where: str) -> Origin:
     }
     kept = {name: value for name, value in values.items() if name != "paths"}
     return origins.parse({**kept, **today}, where)
+
+
+def select_choices(
+    overrides: Sequence[str] | None, missing: Collection[str] = ()
+) -> tuple[str, ...] | None:
+    """Select the overrides whose keys may come from others, to be composed again on another day;
+    None where they cannot be: one reads another value, or sets a key that is `missing`."""
+    if overrides is None:
+        return None
+    parsed = {text: parse(text) for text in overrides}
+    keys = {text: {".".join(key) for key in list_keys(one)} for text, one in parsed.items()}
+    rules = {text: {mark_at(key).rule for key in keys[text]} for text in keys}
+    selected = tuple(text for text in parsed if "taken" in rules[text])
+    for text in selected:
+        says_more = "${" in text or parsed[text].package or parsed[text].is_sweep_override()
+        if says_more or rules[text] != {"taken"} or not keys[text].isdisjoint(missing):
+            return None
+    return selected
 
 
 def find_held_back(origin: Origin, today: Composition) -> tuple[str, ...]:

@@ -5,22 +5,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from xml.etree import ElementTree
 
 from aeon.app.aeon import Aeon
-from aeon.config import load
-from aeon.config.compose.literal import quote
+from aeon.config import load, recording
+from aeon.config.compose.literal import (
+    CONFIG_NAME,
+    Composition,
+    key_of,
+    quote,
+    quote_override,
+)
 from aeon.config.compose.recorded import Key, leaves, record
 from aeon.config.marks import take_from_others
-from aeon.config.recording import read_usual
+from aeon.config.recording import read_usual, select_choices
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.history import RunError
 from aeon.domain.result import RunResult
+from aeon.domain.values import JsonObject
 from aeon.llm.prompts import show_path
 from aeon.report.words import encode_for_xml, one_line
 from aeon.store.cassette import Cassette, RecordedEnd, read
@@ -51,23 +58,64 @@ class CheckedRecording:
         return not self.divergence
 
 
+@dataclass(frozen=True, slots=True)
+class Today:
+    """Today's configuration: the overrides of a project file, and a folder of configuration with
+    its primary file. It composes equal choices once."""
+
+    project: tuple[str, ...] = ()
+    config_dir: Path | None = None
+    config_name: str = CONFIG_NAME
+    _composed: dict[tuple[str, ...], JsonObject] = field(default_factory=dict)
+
+    def compose(self, choices: tuple[str, ...]) -> JsonObject:
+        """Return the settings that a run with these overrides has today, those that a recording may
+        bring. Raises ConfigError."""
+        if choices not in self._composed:
+            groups = set(map(key_of, choices))
+            # As on the command line: a group that is chosen there is not the project's.
+            project = (
+                text for text in self.project if key_of(text).partition(".")[0] not in groups
+            )
+            settings = load.compose_settings(
+                Composition(
+                    overrides=(*project, *choices),
+                    config_dir=self.config_dir,
+                    config_name=self.config_name,
+                )
+            )
+            values, _ = record(settings)
+            self._composed[choices] = take_from_others(values, read_usual())[0]
+        return self._composed[choices]
+
+
 def check_recording(
     path: Path,
     overrides: Sequence[str],
     environ: Mapping[str, str] | None = None,
     *,
-    config_dir: Path | None = None,
+    today: Today | None = None,
 ) -> CheckedRecording:
-    """Run a recording with its own settings and these overrides, without a network. `config_dir` is
-    a folder of configuration. Raises StoreFailed for a file that is not a cassette."""
+    """Run a recording with what was chosen for it in the configuration of `today`, then with these
+    overrides, without a network. A recording that does not say what was chosen has its own
+    settings. Raises StoreFailed for a file that is not a cassette."""
+    today = today or Today()
     began = perf_counter()
     cassette = read(path)
     recorded = sum(entry.request.kind == "model" and entry.usable for entry in cassette.answers)
     divergence = ""
     causes: tuple[str, ...] = ()
     try:
-        given = [*_list_replay(path), *overrides]
-        with Aeon.from_config(given, config_dir=config_dir, environ=environ) as aeon:
+        composition = recording.composition(
+            Composition(
+                overrides=tuple(map(quote_override, (*_list_replay(path), *overrides))),
+                # Only overrides choose options of a folder, and composing with one takes longer.
+                config_dir=today.config_dir if overrides else None,
+                replayed=_compose_choices(cassette, today),
+            )
+        )
+        settings = load.compose_settings(composition)
+        with Aeon(settings, environ, composition=composition) as aeon:
             result = aeon.run(warn=lambda _: None)
             divergence = _find_divergence(result, recorded, cassette.end)
             causes = tuple(_find_causes(aeon, cassette, path, result)) if divergence else ()
@@ -75,6 +123,13 @@ def check_recording(
         divergence = f"it cannot be started: {error.message}"
         causes = (error.hint,) if error.hint else ()
     return CheckedRecording(path, perf_counter() - began, recorded, divergence, causes)
+
+
+def _compose_choices(cassette: Cassette, today: Today) -> JsonObject | None:
+    """Return the settings of a recorded run as they are composed today; None where it is not known
+    what was chosen for it."""
+    choices = select_choices(cassette.origin.get("choices"))
+    return None if choices is None else today.compose(choices)
 
 
 def _list_replay(path: Path) -> tuple[str, ...]:

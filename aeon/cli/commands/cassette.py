@@ -21,7 +21,12 @@ from aeon.config.compose.recorded import leaves, remove
 from aeon.config.environment import environment
 from aeon.config.marks import take_from_others
 from aeon.config.origin import is_own_run
-from aeon.config.recording import find_changed, parse_of_cassette, read_usual
+from aeon.config.recording import (
+    find_changed,
+    parse_of_cassette,
+    read_usual,
+    select_choices,
+)
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.request import InputFile
 from aeon.domain.values import JsonMapping, JsonObject, OwnObject
@@ -175,20 +180,19 @@ def check_replays(given: Namespace) -> int:
     not. Raises ConfigError for a file that is not a cassette, for a project that is not valid or
     not trusted, and for a results file that exists and is none of JUnit, ArtefactError for one that
     cannot be written."""
-    from aeon.app.trials.replay import check_recording, write_junit
+    from aeon.app.trials.replay import Today, check_recording, write_junit
     from aeon.cli.job.arguments import read_composition
 
     if given.junit is not None:
         _require_replaceable(given.junit)
     of = read_composition(given)
     overrides = [*_find_own_folders(of, given.overrides), *given.overrides]
-    # Only overrides choose options of a folder, and composing with one takes longer.
-    config_dir = of.config_dir if given.overrides else None
+    today = Today(of.of_project, of.config_dir, of.config_name)
     checked = []
     unreadable = []
     for path in given.files:
         try:
-            one = check_recording(path, overrides, config_dir=config_dir)
+            one = check_recording(path, overrides, today=today)
         except StoreFailed as error:
             # Reported at the end: the others are checked first.
             unreadable.append(error.message)
@@ -315,7 +319,13 @@ def _make_portable(origin: JsonMapping, scrubber: Scrubber) -> JsonObject:
     for key in secret:
         remove(settings, key)
     missing = dict.fromkeys([*origin["missing"], *held, *map(".".join, secret)])
-    apart = {"overrides": None, "config_dir": None, "config_name": CONFIG_NAME}
+    choices = select_choices(origin.get("choices"), missing)
+    apart = {
+        "overrides": None,
+        "choices": choices and list(choices),
+        "config_dir": None,
+        "config_name": CONFIG_NAME,
+    }
     return {**origin, **apart, "settings": settings, "missing": list(missing)}
 
 

@@ -39,13 +39,17 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
     folder = given.config_dir or given.config_path
     own = Path(folder).expanduser().resolve() if folder else None
     unpin_all()  # of an earlier command of this process
+    of_project: list[str] = []
     if not given.no_project:
-        overrides, own = _add_project(overrides, own)
-    config_name = str(given.config_name or CONFIG_NAME)
-    composed = compose_trusted(
-        recording.composition,
-        Composition(overrides=tuple(overrides), config_dir=own, config_name=config_name),
+        of_project, own = _read_project(overrides, own)
+    today = Composition(
+        # The typed ones come last: the last override of a key counts.
+        overrides=(*of_project, *overrides),
+        config_dir=own,
+        config_name=str(given.config_name or CONFIG_NAME),
+        of_project=tuple(of_project),
     )
+    composed = compose_trusted(recording.composition, today)
     if any((given.hydra_help, given.cfg, given.info)):
         _show(given, composed)
         sys.exit(DONE)
@@ -116,17 +120,18 @@ def refuse_keys(overrides: Sequence[str], *groups: str) -> None:
         raise ConfigError(f"only {_READERS[group]} reads {key}", hint=hint)
 
 
-def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:
+def _read_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:
+    """Return the overrides of the project file, and the folder of configuration: the person's
+    `own`, or the project's."""
     found = project_file.find_project(Path.cwd())
     if found is None:
-        return given, own
+        return [], own
     if project_file.is_of_recorded_run(given):
         say(f"Project {found}: ignored, since a run brings its own overrides")
-        return given, own
+        return [], own
     project = _ask_for_project(found, given, own)
     say(project_file.describe_project(project))
-    # The typed ones come last: the last override of a key counts.
-    return [*project_file.list_overrides(project, given), *given], own or project.config_dir
+    return project_file.list_overrides(project, given), own or project.config_dir
 
 
 def _ask_for_project(found: Path, given: list[str], own: Path | None) -> project_file.Project:

@@ -46,6 +46,31 @@ def test_a_run_is_exported_with_all_that_it_was_answered(aeon: RunAeon, run: Pat
     assert str(run.parents[2]) not in Path("out.aeon").read_text(encoding="utf-8").splitlines()[0]
 
 
+def test_a_cassette_says_what_was_chosen_for_its_run_as_far_as_others_may(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    run = ("task=name three rivers", "provider=simulated", "progress=none", "hydra.run.dir=r")
+    typed = ("convergence=lenient", "limits.max_passes=5", "store.mode=cache")
+    assert aeon(*run, *typed).status == 0
+    assert json.loads(Path("r/run.json").read_bytes())["choices"] == [*run[1:3], *typed]
+    resumed = ("resume=r", "trust=true", "convergence=default", "hydra.run.dir=again")
+    assert aeon(*resumed).status == 0
+    for name, chosen in (("r", "lenient"), ("again", "default")):
+        assert aeon("cassette", "export", name, f"{name}.aeon").status == 0
+        choices = read(Path(f"{name}.aeon")).origin["choices"]
+        assert sorted(choices) == [f"convergence={chosen}", "limits.max_passes=5"]
+
+
+def test_a_choice_that_reads_another_value_is_not_composed_again(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    run = ("task=name three rivers", "provider=simulated", "progress=none", "hydra.run.dir=r")
+    assert aeon(*run, "limits.max_passes=${ttl.base}").status == 0
+    assert aeon("cassette", "export", "r", "r.aeon").status == 0
+    origin = read(Path("r.aeon")).origin
+    assert (origin["choices"], origin["settings"]["limits"]["max_passes"]) == (None, 10)
+
+
 def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, run: Path) -> None:
     (run / "store.sqlite").rename("alone.sqlite")
     ended = aeon("cassette", "export", "alone.sqlite", "out.aeon")

@@ -176,9 +176,10 @@ def project(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path / "pr"
 
 
-def record(aeon: RunAeon) -> None:
+def record(aeon: RunAeon, *overrides: str) -> None:
     run = ("task=name three rivers", "provider=simulated", "progress=none")
-    assert aeon(*run, "hydra.run.dir=r").status == 0
+    shutil.rmtree("r", ignore_errors=True)
+    assert aeon(*run, "hydra.run.dir=r", *overrides).status == 0
     assert aeon("cassette", "export", "r", "r.aeon", "--force").status == 0
 
 
@@ -199,7 +200,6 @@ def test_the_prompts_of_a_trusted_project_hold(
     assert "user message: prompts/default/step.user.j2 (prompts changed since)" in checked.out
     for other in (("--no-project",), (f"prompts.dir={ROOT / 'prompts'}",)):
         assert aeon("replay-check", "r.aeon", *other).status == 0
-    shutil.rmtree("r")
     record(aeon)
     assert aeon("replay-check", "r.aeon").status == 0
     assert aeon("replay-check", "r.aeon", "--no-project").status == 4
@@ -213,6 +213,81 @@ def test_the_folder_of_configuration_holds(aeon: RunAeon, project: Path) -> None
     assert aeon("replay-check", "r.aeon", "--no-project", "--config-dir", "conf").status == 0
     flags = ("--no-project", "--config-dir", "conf", "convergence=mine", "limits.max_passes=4")
     assert aeon("replay-check", "r.aeon", *flags).status == 4
+
+
+def trust(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the project as it stands."""
+    refused = aeon("replay-check", "r.aeon")
+    digest = re.search(r"AEON_TRUST=(\w+)", refused.err)
+    assert digest is not None, refused.err
+    monkeypatch.setenv("AEON_TRUST", digest[1])
+
+
+@pytest.mark.slow
+def test_an_edited_file_of_configuration_is_noticed_and_its_key_named(
+    aeon: RunAeon, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(aeon, "limits=small")
+    assert aeon("replay-check", "r.aeon").status == 0
+    small = project / "conf" / "limits" / "small.yaml"
+    text = small.read_text(encoding="utf-8")
+    edited = re.sub(r"(?m)^max_llm_calls: .*$", "max_llm_calls: 2", text)
+    assert edited != text
+    small.write_text(edited, encoding="utf-8")
+    trust(aeon, monkeypatch)
+    checked = aeon("replay-check", "r.aeon")
+    assert checked.status == 4
+    assert "it ended earlier (max_llm_calls)" in checked.out
+    assert "key: limits.max_llm_calls is 2, recorded: " in checked.out
+
+
+@pytest.mark.slow
+def test_an_edited_project_file_is_noticed_but_for_what_was_typed(
+    aeon: RunAeon, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / "aeon.yaml"
+    file.write_text(
+        file.read_text(encoding="utf-8") + "  limits.max_llm_calls: 3\n", encoding="utf-8"
+    )
+    trust(aeon, monkeypatch)
+    checked = aeon("replay-check", "r.aeon")
+    assert checked.status == 4
+    assert "key: limits.max_llm_calls is 3, recorded: " in checked.out
+    record(aeon, "limits.max_llm_calls=40")
+    assert aeon("replay-check", "r.aeon").status == 0
+
+
+@pytest.mark.slow
+def test_an_option_that_is_gone_is_named(
+    aeon: RunAeon, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = project / "conf" / "limits" / "mine.yaml"
+    shutil.copy(mine.with_name("small.yaml"), mine)
+    trust(aeon, monkeypatch)
+    record(aeon, "limits=mine")
+    assert aeon("replay-check", "r.aeon").status == 0
+    mine.unlink()
+    monkeypatch.delenv("AEON_TRUST")  # what is left was trusted before
+    checked = aeon("replay-check", "r.aeon")
+    assert checked.status == 4
+    assert "it cannot be started: limits" in checked.out
+
+
+def test_choices_that_cannot_be_composed_again_leave_a_recording_its_settings(
+    tmp_path: Path,
+) -> None:
+    cassette = read(SUM)
+    path = tmp_path / "other.aeon"
+    for choices in (None, ["limits.max_llm_calls=${oc.env:HOME}", "limits.max_passes=1,2"]):
+        write(cassette.model_copy(update={"origin": {**cassette.origin, "choices": choices}}), path)
+        assert check_recording(path, [], environ={}).holds
+    write(
+        cassette.model_copy(
+            update={"origin": {**cassette.origin, "choices": ["limits.max_llm_calls=2"]}}
+        ),
+        path,
+    )
+    assert "max_llm_calls" in check_recording(path, [], environ={}).divergence
 
 
 @pytest.mark.slow
