@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 
 from aeon.config import origin as origins
@@ -260,6 +261,30 @@ def parse_of_cassette(values: JsonMapping, where: str) -> Origin:
     return origins.parse({**kept, **today}, where)
 
 
+@dataclass(frozen=True, slots=True)
+class _RecordedChoice:
+    """An override of a recorded run, to be composed again."""
+
+    text: str
+    parsed: Override
+
+    @property
+    def keys(self) -> set[str]:
+        return {".".join(key) for key in list_keys(self.parsed)}
+
+    @property
+    def rules(self) -> set[str]:
+        return {mark_at(key).rule for key in self.keys}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it sets only what may come from others, and reads nothing."""
+        reads_another = "${" in self.text
+        is_elsewhere = self.parsed.package is not None
+        is_mixed = self.rules != {"taken"}
+        return not (reads_another or is_elsewhere or is_mixed or self.parsed.is_sweep_override())
+
+
 def select_choices(
     overrides: Sequence[str] | None, missing: Collection[str] = ()
 ) -> tuple[str, ...] | None:
@@ -267,15 +292,11 @@ def select_choices(
     None where they cannot be: one reads another value, or sets a key that is `missing`."""
     if overrides is None:
         return None
-    parsed = {text: parse(text) for text in overrides}
-    keys = {text: {".".join(key) for key in list_keys(one)} for text, one in parsed.items()}
-    rules = {text: {mark_at(key).rule for key in keys[text]} for text in keys}
-    selected = tuple(text for text in parsed if "taken" in rules[text])
-    for text in selected:
-        says_more = "${" in text or parsed[text].package or parsed[text].is_sweep_override()
-        if says_more or rules[text] != {"taken"} or not keys[text].isdisjoint(missing):
-            return None
-    return selected
+    choices = [_RecordedChoice(text, parse(text)) for text in overrides]
+    taken = [choice for choice in choices if "taken" in choice.rules]
+    if not all(choice.is_plain and choice.keys.isdisjoint(missing) for choice in taken):
+        return None
+    return tuple(choice.text for choice in taken)
 
 
 def find_held_back(origin: Origin, today: Composition) -> tuple[str, ...]:
