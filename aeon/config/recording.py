@@ -279,7 +279,8 @@ class _RecordedChoice:
     @property
     def is_plain(self) -> bool:
         """Whether it sets only what may come from others, and reads nothing."""
-        reads_another = "${" in self.text
+        # An option's name may lead out of the folders of configuration.
+        reads_another = "${" in self.text or ".." in self.text
         is_elsewhere = self.parsed.package is not None
         is_mixed = self.rules != {"taken"}
         return not (reads_another or is_elsewhere or is_mixed or self.parsed.is_sweep_override())

@@ -278,7 +278,14 @@ def test_choices_that_cannot_be_composed_again_leave_a_recording_its_settings(
 ) -> None:
     cassette = read(SUM)
     path = tmp_path / "other.aeon"
-    for choices in (None, ["limits.max_llm_calls=${oc.env:HOME}", "limits.max_passes=1,2"]):
+    others = (
+        "limits.max_llm_calls=${oc.env:HOME}",
+        "limits.max_passes=1,2",
+        "limits@convergence=small",
+        "limits=../limits/small",
+        "convergence={completeness: 1, criteria_file: /etc/passwd}",
+    )
+    for choices in (None, *([choice, "limits.max_llm_calls=2"] for choice in others)):
         write(cassette.model_copy(update={"origin": {**cassette.origin, "choices": choices}}), path)
         assert check_recording(path, [], environ={}).holds
     write(
