@@ -243,8 +243,10 @@ def _step(
     worker: StepWorker, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None
 ) -> None:
     context = worker.context([ContextPart("output", "gather", "The facts.")])
-    of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
-    step = plan.steps[-1].model_copy(update={"tool": tool, "agent": None} if tool else of_model)
+    of_model = {"step_output": "A draft."}
+    of_kind = {"tool": tool, "agent": None} if tool else of_model
+    running = {"status": "running", "incoming_context": context, **of_kind}
+    step = plan.steps[-1].model_copy(update=running)
     rounds = RoundAllowance(worker.count_rounds(step))
     memory = worker.recall()
     results = {"gather": StepResult(step_id="gather", step_output="The facts.")}

@@ -22,7 +22,8 @@ _AROUND = 25
 def join_quotes(text: str, quotes: Sequence[JsonMapping], outputs: Mapping[str, str]) -> str:
     """Return `text` with each quote's marker replaced by the quoted output, edited. `outputs` are
     the quotable ones by step id. Raises InvalidAnswer unless each marker occurs once in the text,
-    each output exists and is quoted once, and each edit's text occurs in it once."""
+    each output exists and is quoted once, and each edit's text occurs in it once; and for a marker
+    `[[STEP]]` of an output that is not quoted."""
     require_few(len(quotes), "/quotes", "quotes")
     errors = list(_find_errors(text, quotes, outputs))
     parts = {}
@@ -53,6 +54,11 @@ def _find_errors(
             yield FieldError(f"/quotes/{index}/step", f"{step!r} is quoted already")
         if problem := _find_wrong_marker(quote["at"], text, [other["at"] for other in earlier]):
             yield FieldError(f"/quotes/{index}/at", problem)
+    markers = {quote["at"] for quote in quotes}
+    for step in outputs:
+        if f"[[{step}]]" in text and f"[[{step}]]" not in markers:
+            problem = f"has the marker '[[{step}]]', which no entry of quotes is for"
+            yield FieldError("/step_output", problem)
 
 
 def _find_wrong_marker(marker: str, text: str, others: Sequence[str]) -> str:

@@ -229,7 +229,8 @@ class StepWorker:
         answer_schema = self._answer_schema if is_final else None
         schema = answer_schema or step.output_schema
         as_json = schema is not None
-        quotable = _find_quotable(step, situation) if is_final and not as_json else {}
+        parts = self._collect_context(step, situation)
+        quotable = _find_quotable(parts) if is_final and not as_json else {}
         absent = () if quotable else ("quotes",)
         described = self._describe(step, situation, quotable)
         variables = {**described, "answer_schema": answer_schema}
@@ -465,13 +466,10 @@ class StepWorker:
         return resolve_arguments(arguments, self._inputs, outputs)
 
 
-def _find_quotable(step: PlanStep, situation: Situation) -> dict[str, str]:
-    """Return the outputs that a step received and may quote, by step id."""
-    return {
-        step_id: result.step_output
-        for step_id in step.dependencies
-        if (result := situation.results.get(step_id)) and result.step_output
-    }
+def _find_quotable(parts: Sequence[ContextPart]) -> dict[str, str]:
+    """Return the outputs that a step is given and may quote, by step id."""
+    kinds = ("output", "blocked", "unfinished")
+    return {part.step_id: part.text for part in parts if part.kind in kinds and part.text}
 
 
 def _is_to_settle(step: PlanStep) -> bool:

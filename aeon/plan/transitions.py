@@ -95,11 +95,11 @@ def _is_open(step: PlanStep) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A part of a step's context. `unfinished` is a step left to a person, with its output so far
-    and the reason; `skipped` one that was not executed, with its condition, empty if its list had
-    no items. `is_shared`: other steps are given it too."""
+    """A part of a step's context. `blocked` is a BLOCKED step, `unfinished` one left to a person,
+    each with its output so far and the reason; `skipped` one that was not executed, with its
+    condition, empty if its list had no items. `is_shared`: other steps are given it too."""
 
-    kind: Literal["output", "handoff", "error", "unfinished", "skipped"]
+    kind: Literal["output", "handoff", "error", "blocked", "unfinished", "skipped"]
     step_id: str
     text: str
     reason: str = ""
@@ -109,9 +109,9 @@ class ContextPart:
 def everything_before(
     plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
 ) -> tuple[ContextPart, ...]:
-    """Return results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002,
-    FR-055)."""
-    parts = []
+    """Return results, hand-offs and errors of all earlier steps: the context in core mode (Sprint 1
+    FR-002, FR-055)."""
+    parts: list[ContextPart] = []
     for other in plan.steps:
         earlier = other.step_id
         result = results.get(earlier)
@@ -121,8 +121,11 @@ def everything_before(
             continue
         elif result.error is not None:
             parts.append(ContextPart("error", earlier, result.error))
-        elif result.step_output is not None:
-            parts.append(ContextPart("output", earlier, result.step_output))
+        elif other.blocked:
+            reason = other.clarity_reason or ""
+            parts.append(ContextPart("blocked", earlier, result.step_output or "", reason))
+        else:
+            parts += _list_given(result)
     is_shared = step.step_id != plan.steps[-1].step_id
     return tuple(replace(part, is_shared=is_shared) for part in parts)
 
@@ -151,7 +154,13 @@ def _collect_parts(step: PlanStep, result: StepResult | None) -> Iterator[Contex
     elif step.unfinished:
         reason = step.clarity_reason if step.blocked else "; ".join(step.errors)
         yield ContextPart("unfinished", step.step_id, step.step_output or "", reason or "")
-    elif result is not None and result.step_output is not None:
-        yield ContextPart("output", step.step_id, result.step_output)
+    elif result is not None:
+        yield from _list_given(result)
+
+
+def _list_given(result: StepResult) -> Iterator[ContextPart]:
+    """Yield a result's output and hand-off."""
+    if result.step_output is not None:
+        yield ContextPart("output", result.step_id, result.step_output)
         if result.handoff:
-            yield ContextPart("handoff", step.step_id, result.handoff)
+            yield ContextPart("handoff", result.step_id, result.handoff)

@@ -360,9 +360,8 @@ def test_an_assessment_of_nothing_is_told_from_one_of_something():
     ).evaluated
 
 
-AGREES = (
-    "Drafts are not shown; where the answer says otherwise than a draft did, the answer counts."
-)
+AGREES = "is a draft: where the answer says otherwise, the answer counts."
+NOT_JUDGED = "A draft that is not shown is not judged: judge the pairs by what is shown."
 
 
 def judge_finished_plan(
@@ -387,14 +386,15 @@ def test_a_draft_that_another_step_used_is_shown_by_name() -> None:
     assert "that was all" in prompt
     assert "a draft that b used" in prompt
     assert "the draft" not in prompt
-    assert AGREES in prompt
+    assert f"{AGREES} {NOT_JUDGED}\n" in prompt
 
 
 def test_a_draft_that_an_issue_is_about_is_shown_with_its_handoff() -> None:
     prompt = judge_finished_plan(issue_at("a"))
     assert "the draft" in prompt
     assert "mind the units" in prompt
-    assert AGREES not in prompt
+    assert f"{AGREES}\n" in prompt
+    assert NOT_JUDGED not in prompt
 
 
 def test_without_a_review_drafts_are_shown() -> None:
@@ -402,4 +402,6 @@ def test_without_a_review_drafts_are_shown() -> None:
 
 
 def test_drafts_that_earlier_assessments_showed_stay_shown() -> None:
-    assert "the draft" in judge_finished_plan(shows_drafts=True)
+    prompt = judge_finished_plan(shows_drafts=True)
+    assert "the draft" in prompt
+    assert f"{AGREES}\n" in prompt

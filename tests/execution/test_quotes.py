@@ -48,7 +48,7 @@ def test_a_marker_inside_a_quoted_output_stays() -> None:
 
 
 def test_text_without_quotes_stays_as_it_is() -> None:
-    assert join_quotes("[[report]]", [], OUTPUTS) == "[[report]]"
+    assert join_quotes("[[rivers]]", [], OUTPUTS) == "[[rivers]]"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,13 @@ def test_text_without_quotes_stays_as_it_is() -> None:
             "'<<p1' and the marker '<<p10' cannot be told apart",
         ),
         ("aaa", [quote("report", "aa")], "/quotes/0/at", "not 2 times"),
+        ("[[report]]", [], "/step_output", "which no entry of quotes is for"),
+        (
+            "[[r]] [[notes]]",
+            [quote("report", "[[r]]")],
+            "/step_output",
+            "'[[notes]]', which no entry of quotes is for",
+        ),
         ("[[r]]", [quote("report", "[[r]]", ("Juice", "Tea"))], "/quotes/0/edits/0/find", "not 0"),
         ("[[r]]", [quote("report", "[[r]]", (": ", " "))], "/quotes/0/edits/0/find", "not 2"),
         ("[[r]]", [quote("report", "[[r]]", ("", "Tea"))], "/quotes/0/edits/0/find", "empty"),
@@ -149,6 +156,16 @@ def test_the_output_of_a_final_step_is_the_joined_text() -> None:
     worked = carry_out(ScriptedModel(step=answer), FINAL, PLAN)
     assert worked.result.step_output == "Tea: 3\nMilk: 6"
     assert worked.step.step_output == "Tea: 3\nMilk: 6"
+
+
+def test_in_core_mode_every_output_that_is_shown_may_be_quoted() -> None:
+    answer = {**clear("[[report]]"), "quotes": [quote("report", "[[report]]")]}
+    model = ScriptedModel(step=answer)
+    last = step("last", "middle", status="running")
+    plan = plan_of(done("report"), done("middle", "report"), last)
+    worked = StepWorker(model).work(last, Situation(plan, RESULTS, ttl_remaining=5))
+    assert worked.result.step_output == OUTPUTS["report"]
+    assert OUTPUTS["report"] in model.prompts("step")[0]
 
 
 def test_a_wrong_edit_goes_to_repair() -> None:

@@ -121,8 +121,8 @@ def test_the_step_prompt_has_the_four_sentences_in_their_order():
     assert "You should prepare handoff for the next step as: nothing beside the output." in second
     assert "You are executing step 2 of 2." in second
     context = f"{fence('<a>', 'output', step='a')}\n\n{fence('note from a', 'handoff', step='a')}"
-    assert f"What previous steps gave:\n{context}\n" in second
-    assert "Incoming context from previous steps: what a gave, as shown above." in second
+    assert f"Context from previous steps:\n{context}\n" in second
+    assert "Incoming context from previous steps: as shown above, from a." in second
     for prompt in (first, second):
         places = [prompt.index(beginning) for beginning in FOUR_SENTENCES]
         assert places == sorted(places)

@@ -111,6 +111,23 @@ def test_in_core_mode_later_steps_share_the_context_of_all_but_the_last():
         assert part.is_shared is is_shared
 
 
+def test_the_context_of_core_mode_has_hand_offs_errors_and_what_is_blocked():
+    stuck = blocked("b").model_copy(update={"clarity_reason": "no price"})
+    plan = plan_of(done("a"), stuck, failed_step("c"), step("d"))
+    results = {
+        "a": StepResult(step_id="a", step_output="tea", handoff="hot"),
+        "b": StepResult(step_id="b", step_output="a beginning", clarity_state="BLOCKED"),
+        "c": StepResult(step_id="c", error="no kettle"),
+    }
+    parts = everything_before(plan, plan.step("d"), results)
+    assert [(part.kind, part.text, part.reason) for part in parts] == [
+        ("output", "tea", ""),
+        ("handoff", "hot", ""),
+        ("blocked", "a beginning", "no price"),
+        ("error", "no kettle", ""),
+    ]
+
+
 def test_there_is_no_context_without_dependencies_or_before_their_results():
     plan = plan_of(step("a"), step("b", "a"))
     assert collect_incoming_context(plan, plan.step("a"), {}) == ()

@@ -12,7 +12,7 @@ _FENCE = re.compile(
 )
 _POSITION = re.compile(r"You are executing step (\d+) of (\d+)\.")
 _CONTEXT = re.compile(
-    r"^What previous steps gave:\n(<.*>)\n(?:The steps of the plan|Steps of the plan|You are executing)",
+    r"^Context from previous steps:\n(<.*>)\n(?:The steps of the plan|Steps of the plan|You are executing)",
     re.MULTILINE | re.DOTALL,
 )
 _PARENT = re.compile(r'^Decompose the step "([^"]+)"', re.MULTILINE)
