@@ -4,7 +4,7 @@ model need not copy them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -54,10 +54,17 @@ def _find_errors(
             yield FieldError(f"/quotes/{index}/step", f"{step!r} is quoted already")
         if problem := _find_wrong_marker(quote["at"], text, [other["at"] for other in earlier]):
             yield FieldError(f"/quotes/{index}/at", problem)
-    markers = {quote["at"] for quote in quotes}
-    for step in outputs:
-        if f"[[{step}]]" in text and f"[[{step}]]" not in markers:
-            problem = f"has the marker '[[{step}]]', which no entry of quotes is for"
+    yield from _find_loose_markers(text, {quote["at"] for quote in quotes}, outputs)
+
+
+def _find_loose_markers(
+    text: str, markers: Collection[str], steps: Iterable[str]
+) -> Iterator[FieldError]:
+    """Yield an error for each marker of a step in the text that is not among the `markers`."""
+    for step in steps:
+        loose = f"[[{step}]]"
+        if loose in text and loose not in markers:
+            problem = f"has the marker {loose!r}, which no entry of quotes is for"
             yield FieldError("/step_output", problem)
 
 

@@ -113,21 +113,27 @@ def everything_before(
     FR-002, FR-055)."""
     parts: list[ContextPart] = []
     for other in plan.steps:
-        earlier = other.step_id
-        result = results.get(earlier)
-        if other.status == "skipped" and earlier in step.dependencies:
-            parts.append(ContextPart("skipped", earlier, other.when or ""))
-        elif result is None or earlier == step.step_id:
-            continue
-        elif result.error is not None:
-            parts.append(ContextPart("error", earlier, result.error))
-        elif other.blocked:
-            reason = other.clarity_reason or ""
-            parts.append(ContextPart("blocked", earlier, result.step_output or "", reason))
-        else:
-            parts += _list_given(result)
+        if other.step_id != step.step_id:
+            is_needed = other.step_id in step.dependencies
+            parts += _collect_in_core(other, results.get(other.step_id), is_needed=is_needed)
     is_shared = step.step_id != plan.steps[-1].step_id
     return tuple(replace(part, is_shared=is_shared) for part in parts)
+
+
+def _collect_in_core(
+    step: PlanStep, result: StepResult | None, *, is_needed: bool
+) -> Iterator[ContextPart]:
+    if step.status == "skipped" and is_needed:
+        yield ContextPart("skipped", step.step_id, step.when or "")
+    elif result is None:
+        return
+    elif result.error is not None:
+        yield ContextPart("error", step.step_id, result.error)
+    elif step.blocked:
+        reason = step.clarity_reason or ""
+        yield ContextPart("blocked", step.step_id, result.step_output or "", reason)
+    else:
+        yield from _list_given(result)
 
 
 def collect_incoming_context(
