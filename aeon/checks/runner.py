@@ -153,6 +153,8 @@ class RunChecks:
         measured = True
         try:
             result = check.work(subject.text, context, self.access)
+            if is_negated(check.settings):
+                result = _negate(result)
         except AeonError:
             raise
         except Exception as error:  # no failure of a check ends a run
@@ -165,7 +167,7 @@ class RunChecks:
             name=check.name,
             type=check.settings.type,
             step_id=subject.step_id,
-            passed=measured and result.passed != is_negated(check.settings),
+            passed=result.passed,
             score=result.score,
             feedback=feedback,
             required=check.settings.required,
@@ -173,6 +175,16 @@ class RunChecks:
             measured=measured,
             condition=_describe_condition(check.settings),
         )
+
+
+def _negate(result: CheckResult) -> CheckResult:
+    """Return the result of the opposite condition. A score is turned round with it, if it is a
+    share."""
+    score = result.score
+    if score is not None:
+        score = 1 - score if 0 <= score <= 1 else None
+    passed = not result.passed
+    return CheckResult(passed=passed, score=score, feedback="" if passed else result.feedback)
 
 
 def _describe_condition(settings: CheckSettings) -> str:

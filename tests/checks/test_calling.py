@@ -42,6 +42,10 @@ def crash(answer, context):
     raise KeyError("gone")
 
 
+def count(answer, context):
+    return len(answer)
+
+
 async def wait(answer, context):
     return True
 
@@ -78,6 +82,24 @@ def test_a_function_may_return_a_truth_a_text_a_number_or_a_result(own_module: s
 def test_a_function_turned_round_passes_where_it_says_no(own_module: str) -> None:
     assert check("x", type="not-python", value=f"{own_module}:whole").passed
     assert not check("x", type="not-python", value=f"{own_module}:is_short").passed
+
+
+def test_a_function_turned_round_has_the_rest_of_its_score_and_no_reason_to_have_failed(
+    own_module: str,
+) -> None:
+    low = check("tea", type="not-python", value=f"{own_module}:score", threshold=0.5)
+    assert (low.passed, low.score, low.feedback) == (True, 0.7, "")
+    high = check("Earl Grey", type="not-python", value=f"{own_module}:score", threshold=0.5)
+    assert (high.passed, high.score) == (False, pytest.approx(0.1))
+    whole = check("x", type="not-python", value=f"{own_module}:whole")
+    assert (whole.passed, whole.score, whole.feedback) == (True, 0.5, "")
+
+
+def test_a_score_that_is_no_share_is_left_out_where_a_function_is_turned_round(
+    own_module: str,
+) -> None:
+    assert check("nine", type="python", value=f"{own_module}:count").score == 4
+    assert check("nine", type="not-python", value=f"{own_module}:count").score is None
 
 
 def test_a_function_that_crashes_has_failed_whichever_way_it_is_asked(own_module: str) -> None:
