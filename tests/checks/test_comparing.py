@@ -40,6 +40,13 @@ BAD = [
     ("starts-with", "Dear", "Oh dear", 'The answer must start with "Dear".'),
     ("regex", r"^\d+$", "12 cats", r"The answer must match the regular expression ^\d+$."),
     ("is-json", None, "{", "The answer must be JSON."),
+    ("is-json", None, '{"a": NaN}', "The answer must be JSON."),
+    (
+        "is-json",
+        {"type": "array"},
+        "[-Infinity]",
+        "The answer must be JSON of the schema. It is no JSON.",
+    ),
     ("word-count", {"max": 1}, "two words", "The answer must have at most 1 words. It has 2."),
     ("word-count", 3, "two words", "The answer must have exactly 3 words. It has 2."),
     ("levenshtein", "kitten", "smitten mittens", 'The answer must be within 5 edits of "kitten".'),
@@ -64,6 +71,14 @@ def test_it_fails_with_its_reason_and_its_negation_passes(
     assert (failed.passed, failed.feedback) == (False, feedback)
     negated = check(answer, type=f"not-{kind}", value=value)
     assert (negated.passed, negated.feedback) == (True, "")
+
+
+def test_the_less_of_a_list_is_contained_the_better_its_negation_scores() -> None:
+    texts = ["alpha", "beta", "gamma", "delta"]
+    answers = ["alpha beta gamma delta", "alpha beta", "nothing"]
+    found = [check(answer, type="not-contains-all", value=texts) for answer in answers]
+    assert [one.score for one in found] == [0, 0.5, 1]
+    assert [one.passed for one in found] == [False, True, True]
 
 
 def test_json_of_a_schema_says_what_is_wrong_with_it() -> None:
