@@ -136,8 +136,9 @@ def declare_verify(parser: CommandParser) -> None:
     repairs, how each run ended, calls, tokens and cost. limits.max_cost=0.50 applies to all runs
     together, the other limits to each run. No artefacts are written.
 
-    Status 0: every run came to its end, phases in order; 1: one did not; 3: limits.max_cost was used
-    up before all were run; 2: the configuration cannot be used.
+    Status 0: every run came to its end, phases in order, and no checked answer is wrong; 1: a run did
+    not; 3: an answer is wrong, or limits.max_cost was used up before all were run; 2: the
+    configuration cannot be used.
     """
     parser.add_overrides()
     parser.function = "aeon.cli.commands.provider:verify"
