@@ -16,6 +16,7 @@ from aeon.app.parent import list_changes, list_held_back
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run, RunPlace
+from aeon.checks.selection import CheckSet
 from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
@@ -261,7 +262,8 @@ class Aeon:
         `row` is the row of a dataset that it runs for, `checks` those of that row, if any.
         `has_person`: somebody does the steps for a person, whatever the settings say. Given an
         `answer`, the run only judges it. Raises TaskTextError, and ConfigError for a check that
-        cannot be run, or for a step for a person where nobody can be asked.
+        cannot be run, for samples that no check can choose among, and for a step for a person where
+        nobody can be asked.
         """
         job = self.job
         task = job.task if task is None else task
@@ -285,11 +287,19 @@ class Aeon:
             dict(context) if context else None,
             plan,
             task_in_plan=in_plan,
-            checks=self._process.check_maker.prepare_row(checks) if checks else None,
+            checks=self._prepare_checks(checks, answer),
             row=row,
             files=files,
         )
         return Run(self._process, work)
+
+    def _prepare_checks(
+        self, of_row: Mapping[str, OuterCheck] | None, answer: str | None
+    ) -> CheckSet | None:
+        checks = self._process.check_maker.prepare_row(of_row) if of_row else None
+        if answer is None:
+            process.refuse_choice_without_checks(self._process, checks)
+        return checks
 
     def _find_files(self, given: Mapping[str, str]) -> dict[str, InputFile]:
         """Find the files behind the inputs that the settings passed on, each as its text."""

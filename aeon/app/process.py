@@ -213,6 +213,19 @@ def _refuse_too_many_samples(settings: Settings) -> None:
         )
 
 
+def refuse_choice_without_checks(shared: Process, of_row: CheckSet | None) -> None:
+    """Raise ConfigError where samples are chosen by checks and no program checks them: a rubric
+    asks the judge, and only about the chosen answer. `of_row` are the checks of a dataset row."""
+    execution = shared.settings.execution
+    checks = shared.checks if of_row is None else shared.checks.for_row(of_row)
+    if execution.samples > 1 and execution.select == "check" and not checks.checks:
+        raise ConfigError(
+            "execution.select=check: no check by a program is configured to choose among "
+            f"execution.samples={execution.samples}",
+            hint="Configure one (convergence.checks.NAME), or set execution.select=vote.",
+        )
+
+
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
     """Return a function that removes from a JSON value the values of variables that the
     configuration names as secret, and those in the queries of addresses."""

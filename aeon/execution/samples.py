@@ -332,6 +332,8 @@ def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:
     """Return the first sample that passes all required checks; otherwise the one with the greatest
     weight of passed checks, the lowest number among equals."""
     best = max(samples, key=lambda one: (one.passes, weight_passed(one.checks), -one.number))
+    if not best.checks:
+        return best, f"{_FIRST}; no check ran on it"
     return best, "checks passed" if best.passes else "no sample passed the required checks"
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon
+from aeon.app.attendance import Attendance
+from aeon.checks.selection import read_outer_checks
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMRequest
 from aeon.report.record import load_record
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, clear
 
 SINGLE = ["mode=single", "provider=simulated"]
 
@@ -57,6 +59,41 @@ def test_samples_that_the_budget_does_not_hold_are_refused() -> None:
             [*SINGLE, "execution.samples=8", "execution.select=pairwise", "ttl.base=20"], environ={}
         )
     assert "ttl.base=22" in refused.value.hint
+
+
+BY_CHECK = ["mode=single", "execution.samples=2", "execution.select=check"]
+RUBRIC = "convergence.checks.kind={type: llm-rubric, value: It is kind.}"
+
+
+@pytest.mark.parametrize("more", [[], [RUBRIC, "answer.judge=true"]])
+def test_samples_that_no_program_checks_cannot_be_chosen_by_checks(more: list[str]) -> None:
+    model = ScriptedModel()
+    with (
+        Aeon.from_config([*BY_CHECK, *more], adapter=model, environ={}) as aeon,
+        pytest.raises(ConfigError, match=r"execution\.select=check: no check"),
+    ):
+        aeon.run("add 7 and 8")
+    assert model.calls == []
+
+
+def test_the_checks_of_a_row_choose_among_samples() -> None:
+    answers = [{"working": None, "answer": text} for text in ("14", "15")]
+    row = read_outer_checks({"right": {"type": "equals", "value": "15"}})
+    overrides = [*BY_CHECK, "execution.max_parallel=1"]
+    with Aeon.from_config(overrides, adapter=ScriptedModel(direct=answers), environ={}) as aeon:
+        result = aeon.prepare_run("add 7 and 8", checks=row).to_end(Attendance())
+    assert result.answer == "15"
+
+
+def test_the_checks_of_a_plan_file_choose_among_samples(tmp_path: Path) -> None:
+    answers = [clear("14"), clear("15")]
+    checks = {"right": {"type": "equals", "value": "15"}}
+    steps = [{"id": "a", "description": "add 7 and 8", "checks": checks}]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"goal": "g", "task": "t", "steps": steps}))
+    overrides = [*BY_CHECK, "mode=core", f"plan_file={plan}", "execution.max_parallel=1"]
+    with Aeon.from_config(overrides, adapter=ScriptedModel(step=answers), environ={}) as aeon:
+        assert aeon.run().answer == "15"
 
 
 def test_each_sample_is_stored_and_none_is_asked_again(tmp_path: Path) -> None:

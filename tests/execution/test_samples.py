@@ -63,6 +63,11 @@ def test_without_one_that_passes_the_weight_of_the_passed_checks_decides() -> No
     assert "no sample passed" in reason
 
 
+def test_answers_that_no_check_ran_on_are_not_said_to_have_passed() -> None:
+    chosen, reason = choose_by_checks([sample(0, "a"), sample(1, "b")])
+    assert (chosen.number, reason) == (0, "the first that could be used; no check ran on it")
+
+
 def numbered(request: LLMRequest) -> dict[str, Any]:
     return {"working": None, "answer": f"answer {request.sample}"}
 
