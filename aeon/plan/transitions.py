@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from aeon.domain.graph import ready_steps
+from aeon.domain.graph import is_only_final, ready_steps
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 
@@ -141,12 +141,13 @@ def collect_incoming_context(
 ) -> tuple[ContextPart, ...]:
     """Return outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
     parts: list[ContextPart] = []
+    # The final step's answer has a schema of its own: its prompt begins like no other.
+    others = [one for one in plan.steps if one.step_id != step.step_id]
+    if is_only_final(step, plan):
+        others = []
     for earlier in plan.steps:
         if earlier.step_id in step.dependencies:
-            is_shared = any(
-                earlier.step_id in other.dependencies and other.step_id != step.step_id
-                for other in plan.steps
-            )
+            is_shared = any(earlier.step_id in other.dependencies for other in others)
             parts += (
                 replace(part, is_shared=is_shared)
                 for part in _collect_parts(earlier, results.get(earlier.step_id))

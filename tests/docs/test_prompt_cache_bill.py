@@ -57,7 +57,7 @@ def test_the_page_has_these_figures(figures: dict[str, Any], run: str) -> None:
         *(figure[kind]["marked"]["share"] for kind in ("unless_explicit", "never", "always")),
     ]
     assert int(requests) == figure["requests"]
-    assert [float(share) for share in shares] == pytest.approx(measured, abs=0.03)
+    assert [float(share) for share in shares] == pytest.approx(measured, abs=0.006)
 
 
 @pytest.mark.slow

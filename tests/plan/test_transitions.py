@@ -97,10 +97,17 @@ def test_the_context_is_outputs_and_hand_offs_of_the_dependencies_in_step_order(
 
 
 def test_context_is_shared_that_other_steps_are_given_too():
-    plan = plan_of(done("a"), done("b"), step("c", "a"), step("d", "a", "b"))
+    plan = plan_of(done("a"), done("b"), step("c", "a"), step("d", "a", "b"), step("e", "c", "d"))
     results = {name: StepResult(step_id=name, step_output="text") for name in ("a", "b")}
     parts = collect_incoming_context(plan, plan.step("d"), results)
     assert {part.step_id: part.is_shared for part in parts} == {"a": True, "b": False}
+
+
+def test_the_final_step_shares_its_context_with_no_other():
+    plan = plan_of(done("a"), done("b", "a"), step("c", "a", "b"))
+    results = {"a": StepResult(step_id="a", step_output="text")}
+    [part] = collect_incoming_context(plan, plan.step("c"), results)
+    assert not part.is_shared
 
 
 def test_in_core_mode_later_steps_share_the_context_of_all_but_the_last():

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from aeon.domain.values import JsonMapping, JsonObject
@@ -34,39 +34,68 @@ class _PrefixEnd:
     digest: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenMarks:
+    """The marks of one request: their positions by message index, and their digests. `writes` is
+    the last one, if no other request is writing it."""
+
+    positions: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    digests: Sequence[bytes] = ()
+    writes: bytes | None = None
+
+
 class MarkedPrefixes:
     """The prompt prefixes most recently marked in requests to one server; thread-safe."""
 
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
+        self._being_written: set[bytes] = set()
         self._lock = threading.Lock()
 
     def mark(
         self, messages: Sequence[JsonMapping], part_ends: Sequence[Sequence[int]], kind: str
-    ) -> dict[int, list[int]]:
-        """Choose where to mark a prompt and remember the marks. `part_ends` are the ends of parts
-        in each message; `kind` names what the provider puts before the prompt, such as the answer's
-        schema.
+    ) -> ChosenMarks:
+        """Choose where to mark a prompt. `part_ends` are the ends of parts in each message; `kind`
+        names what the provider puts before the prompt, such as the answer's schema. `settle` is to
+        be called once the request has been answered.
 
         Marks the longest prefix that was marked before, so that it is read from the cache, and the
-        last ends of parts, so that a later prompt can read those. Returns the places by message
-        index.
+        last ends of parts, so that a later prompt can read those; but nothing new where another
+        request is writing the same, since both would pay for writing it.
         """
         places = list(_find_places(messages, part_ends, kind))
+        if not places:
+            return ChosenMarks()
         with self._lock:
             known = [place for place in places if place.digest in self._digests][-1:]
             latest = places[-MOST_MARKS:]
             if known and known[0] not in latest:
                 latest = [*known, *latest[1:]]
-            for place in latest:
-                self._digests[place.digest] = None
-                self._digests.move_to_end(place.digest)
+            writes = latest[-1].digest
+            if writes in self._being_written:
+                return _choose(known, None)
+            self._being_written.add(writes)
+        return _choose(latest, writes)
+
+    def settle(self, marks: ChosenMarks, *, is_answered: bool) -> None:
+        """Remember the marks of a request, if it was answered."""
+        with self._lock:
+            if marks.writes is not None:
+                self._being_written.discard(marks.writes)
+            if not is_answered:
+                return
+            for digest in marks.digests:
+                self._digests[digest] = None
+                self._digests.move_to_end(digest)
             while len(self._digests) > _MOST_REMEMBERED:
                 self._digests.popitem(last=False)
-        marked: dict[int, list[int]] = {}
-        for place in latest:
-            marked.setdefault(place.message, []).append(place.end)
-        return marked
+
+
+def _choose(places: Sequence[_PrefixEnd], writes: bytes | None) -> ChosenMarks:
+    positions: dict[int, list[int]] = {}
+    for place in places:
+        positions.setdefault(place.message, []).append(place.end)
+    return ChosenMarks(positions, [place.digest for place in places], writes)
 
 
 def _find_places(

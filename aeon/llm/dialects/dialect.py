@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from aeon.domain.request import CallName, FunctionCalling, LLMRequest, Message
+from aeon.domain.request import CallName, FunctionCalling, LLMRequest, Message, end_part
 from aeon.domain.values import JsonMapping, JsonObject
-from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
+from aeon.llm.dialects.cache_marks import ChosenMarks, MarkedPrefixes, write_content
 from aeon.llm.dialects.file_parts import write_files
 from aeon.llm.dialects.functions import (
     FUNCTIONS,
@@ -71,8 +71,8 @@ class Wire:
     """A request for an endpoint, with everything that does not depend on the dialect computed once.
 
     `digest` identifies its schema. `changed` describes, by parameter, what was adapted to the
-    model. `stream` requests a stream if the settings leave that open. `marked_roles` are the roles
-    of the messages with cache marks in the last body written.
+    model. `stream` requests a stream if the settings leave that open. `chosen_marks` are the cache
+    marks in the last body written, `marked_roles` the roles of the messages that have them.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Wire:
         self.settings = settings
         self._stream = stream
         self.model = given.model or settings.model
+        self.chosen_marks = ChosenMarks()
         self.marked_roles = frozenset[str]()
         self._rule = find_rule(settings.models, self.model)
         self._marks = find_cache_marks(settings, self._rule)
@@ -226,9 +227,12 @@ class Wire:
         """Add cache marks to the written messages."""
         functions = self.functions(dialect)
         marks = self.marks(dialect)
+        self.chosen_marks = ChosenMarks()
         self.marked_roles = frozenset()
         if marks is None or _is_asked_once(request):
             return
+        if request.sample > 0:
+            messages = (*messages[:-1], end_part(messages[-1]))  # the other samples repeat it
         part_ends = [message.part_ends for message in messages]
         if functions is not None:
             turns = written[len(messages) :]
@@ -237,9 +241,10 @@ class Wire:
         schema = _schema_digests(request.schema)[request.strict]
         kind = f"{dialect.form} {schema} {functions is not None}"
         kind += "".join(file.sha256 for message in messages for file in message.files)
-        places = prefixes.mark(written, part_ends, kind)
-        self.marked_roles = frozenset(written[index]["role"] for index in places)
-        for index, ends in places.items():
+        self.chosen_marks = prefixes.mark(written, part_ends, kind)
+        positions = self.chosen_marks.positions
+        self.marked_roles = frozenset(written[index]["role"] for index in positions)
+        for index, ends in positions.items():
             written[index]["content"] = write_content(written[index]["content"], ends, marks)
 
 

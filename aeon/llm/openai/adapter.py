@@ -83,7 +83,16 @@ class OpenAIAdapter:
         server = server_at(*self._place, wire.model)
         # Counted before the first attempt, so that a close ends all attempts of this call.
         closings = self._connection.closings
-        attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
+
+        def attempt(dialect: Dialect) -> AttemptResult:
+            is_answered = False
+            try:
+                made = self._attempt(wire, dialect, server, closings)
+                is_answered = made.failure is None
+            finally:
+                server.prefixes.settle(wire.chosen_marks, is_answered=is_answered)
+            return made
+
         outcome = ask(wire, server, attempt)
         outcome = learn_limit_name(outcome, wire, server, attempt)
         outcome = prove_functions(outcome, wire, server, attempt)

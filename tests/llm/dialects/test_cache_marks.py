@@ -31,11 +31,22 @@ def asked(*parts: str, system: str = "Be brief.", **given: Any) -> LLMRequest:
     return request("step", messages=messages, **given)
 
 
+def send(
+    asked: LLMRequest, prefixes: MarkedPrefixes, marks: str = "openai"
+) -> tuple[Wire, dict[str, Any]]:
+    """A request under way, and its body."""
+    settings = OpenAIProvider(model="m", prompt_cache=marks)  # type: ignore[arg-type]
+    wire = Wire(asked, settings)
+    return wire, json.loads(wire.body(Dialect(), prefixes))
+
+
 def body_of(
     asked: LLMRequest, prefixes: MarkedPrefixes | None = None, marks: str = "openai"
 ) -> dict[str, Any]:
-    settings = OpenAIProvider(model="m", prompt_cache=marks)  # type: ignore[arg-type]
-    body: dict[str, Any] = json.loads(Wire(asked, settings).body(Dialect(), prefixes))
+    """The body of a request that is answered at once."""
+    prefixes = prefixes or MarkedPrefixes()
+    wire, body = send(asked, prefixes, marks)
+    prefixes.settle(wire.chosen_marks, is_answered=True)
     return body
 
 
@@ -76,9 +87,29 @@ def test_a_call_that_a_run_makes_once_writes_nothing_to_a_cache(call: str) -> No
     assert body["prompt_cache_options"] == {"mode": "explicit"}
 
 
-def test_further_samples_of_a_direct_call_read_and_write_the_cache() -> None:
-    again = request("direct", messages=(SYSTEM, user(LONG)), sample=1)
-    assert marked_texts(body_of(again)) == [LONG]
+def test_further_samples_of_a_call_read_and_write_all_of_their_prompt() -> None:
+    prefixes = MarkedPrefixes()
+    for number in (1, 2):
+        again = request("direct", messages=(SYSTEM, user(LONG)), sample=number)
+        assert marked_texts(body_of(again, prefixes)) == [LONG, "What now?"]
+
+
+def test_what_another_request_is_writing_is_not_written_twice() -> None:
+    prefixes = MarkedPrefixes()
+    body_of(asked(LONG), prefixes)
+    first, body = send(asked(LONG, PART), prefixes)
+    assert marked_texts(body) == [LONG, PART]
+    _, beside = send(asked(LONG, PART), prefixes)
+    assert marked_texts(beside) == [LONG]
+    prefixes.settle(first.chosen_marks, is_answered=True)
+    assert marked_texts(body_of(asked(LONG, PART), prefixes)) == [LONG, PART]
+
+
+def test_what_a_request_without_an_answer_was_to_write_is_written_by_the_next() -> None:
+    prefixes = MarkedPrefixes()
+    first, _ = send(asked(LONG), prefixes)
+    prefixes.settle(first.chosen_marks, is_answered=False)
+    assert marked_texts(body_of(asked(LONG), prefixes)) == [LONG]
 
 
 def test_a_long_system_message_is_marked_at_its_end() -> None:

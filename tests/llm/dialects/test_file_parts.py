@@ -32,8 +32,11 @@ def asked(*files: InputFile) -> LLMRequest:
 
 
 def body_of(whole: LLMRequest, prefixes: MarkedPrefixes | None = None, **given: Any) -> Any:
+    prefixes = prefixes or MarkedPrefixes()
     wire = Wire(whole, OpenAIProvider(model="m", **given))
-    return json.loads(wire.body(Dialect(), prefixes))
+    body = json.loads(wire.body(Dialect(), prefixes))
+    prefixes.settle(wire.chosen_marks, is_answered=True)
+    return body
 
 
 def types_of(content: Any) -> list[str]:
