@@ -263,8 +263,9 @@ class Sampler:
             failure = error
         workers.close()
         lost = outcomes["lost"]
-        compared = outcomes.total() - lost - outcomes["same"] - outcomes["abandoned"]
-        reason = _describe_knock_out(len(standing), compared, lost)
+        ties = outcomes["as_good"]
+        compared = outcomes["better"] + outcomes["worse"] + ties
+        reason = _describe_knock_out(len(standing), compared, ties, lost)
         return SampleChoice(standing[0], reason, compared + lost, lost, failure)
 
     def _compare(
@@ -308,12 +309,26 @@ def _pair_off(standing: Sequence[Sample]) -> Iterator[tuple[Sample, Sample]]:
         yield from zip(standing[::2], standing[1::2], strict=False)
 
 
-def _describe_knock_out(standing: int, compared: int, lost: int) -> str:
-    reason = _FIRST
-    if compared:
-        begin = "the winner of" if standing == 1 else f"the first of {standing} not beaten in"
-        reason = f"{begin} {compared} comparisons in pairs"
-    return f"{reason}; {lost} comparisons could not be used" if lost else reason
+def _describe_knock_out(standing: int, compared: int, ties: int, lost: int) -> str:
+    clauses = [_describe_standing(standing, compared, ties)]
+    if ties:
+        clauses.append(f"{_count_comparisons(ties)} {'was a tie' if ties == 1 else 'were ties'}")
+    if lost:
+        clauses.append(f"{_count_comparisons(lost)} could not be used")
+    return "; ".join(clauses)
+
+
+def _describe_standing(standing: int, compared: int, ties: int) -> str:
+    if ties == compared:
+        return _FIRST
+    of_pairs = f"{_count_comparisons(compared)} in pairs"
+    if standing > 1:
+        return f"the first of {standing} left after {of_pairs}"
+    return f"not beaten in {of_pairs}" if ties else f"the winner of {of_pairs}"
+
+
+def _count_comparisons(number: int) -> str:
+    return f"{number} comparison{'' if number == 1 else 's'}"
 
 
 def _remark_lost(

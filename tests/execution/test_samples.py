@@ -154,6 +154,37 @@ def prefer_later_number(request: LLMRequest) -> dict[str, Any]:
     return {"checked": None, "explanation": "It has more.", "better": better}
 
 
+ALWAYS_FIRST: dict[str, Any] = {"checked": None, "explanation": "It has more.", "better": "first"}
+
+
+def prefer_the_last(request: LLMRequest) -> dict[str, Any]:
+    shown = request.messages[1].content
+    if "answer 3" not in shown:
+        return ALWAYS_FIRST
+    better = "first" if shown.index("answer 3") < shown.index("The second") else "second"
+    return {"checked": None, "explanation": "It has more.", "better": better}
+
+
+@pytest.mark.parametrize(
+    ("samples", "comparison", "chosen", "reason"),
+    [
+        (2, prefer_later_number, 1, "the winner of 1 comparison in pairs"),
+        (4, prefer_later_number, 3, "the winner of 3 comparisons in pairs"),
+        (2, ALWAYS_FIRST, 0, "the first that could be used; 1 comparison was a tie"),
+        (4, ALWAYS_FIRST, 0, "the first that could be used; 3 comparisons were ties"),
+        (4, prefer_the_last, 3, "not beaten in 3 comparisons in pairs; 1 comparison was a tie"),
+        (2, "garbage", 0, "the first that could be used; 1 comparison could not be used"),
+    ],
+)
+def test_no_answer_is_called_a_winner_that_ties_left(
+    samples: int, comparison: Any, chosen: int, reason: str
+) -> None:
+    model = ScriptedModel(direct=numbered, comparison=comparison)
+    record = result_of(single(model, samples=samples, select="pairwise")).samples
+    assert record is not None
+    assert (record.chosen, record.reason) == (chosen, reason)
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -167,7 +198,7 @@ def prefer_later_number(request: LLMRequest) -> dict[str, Any]:
 def test_a_comparison_that_ends_the_run_leaves_an_answer_that_was_not_beaten(
     error: AeonError, reason: str
 ) -> None:
-    compared = [prefer_later_number, prefer_later_number, error]
+    compared: list[Any] = [prefer_later_number, prefer_later_number, error]
     outcome = single(
         ScriptedModel(direct=numbered, comparison=compared), samples=4, select="pairwise"
     )
@@ -175,7 +206,7 @@ def test_a_comparison_that_ends_the_run_leaves_an_answer_that_was_not_beaten(
     assert outcome.answer == "answer 1"
     record = result_of(outcome).samples
     assert record is not None
-    assert record.reason == "the first of 3 not beaten in 1 comparisons in pairs"
+    assert record.reason == "the first of 3 left after 1 comparison in pairs"
 
 
 def test_a_comparison_is_not_awaited_beyond_the_grace_period() -> None:
