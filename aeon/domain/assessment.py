@@ -254,7 +254,8 @@ class Preferred(Value):
 class AnswerComparison(Value):
     """A later answer compared with an earlier one: `better` or `worse` only if the judgements in
     both orders agree, `unknown` if they were unavailable. `explanations` are those of the
-    judgements, in order; `later` is the later answer if it was not accepted."""
+    judgements, in order, each after what was shown first and second, or the error of one that
+    failed; `later` is the later answer if it was not accepted."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()
@@ -272,13 +273,32 @@ def prefer_same_place(later_second: Preferred, later_first: Preferred) -> bool:
     return later_second.better == later_first.better != "neither"
 
 
-def settle_comparison(later_second: Preferred, later_first: Preferred) -> AnswerComparison:
+CHANGED_ANSWERS = ("the answer before", "the changed answer")
+"""The names of the two answers, where the later one is the earlier one changed."""
+
+
+def settle_comparison(
+    later_second: Preferred,
+    later_first: Preferred,
+    names: tuple[str, str] = CHANGED_ANSWERS,
+) -> AnswerComparison:
     """Combine two judgements of the same answers: one that saw the later answer second, and one
-    that saw it first."""
+    that saw it first. `names` are those of the earlier and the later answer for the
+    explanations."""
+    earlier, later = names
     outcome: ComparedWithEarlier = "as_good"
     if (later_second.better, later_first.better) == ("second", "first"):
         outcome = "better"
     if (later_second.better, later_first.better) == ("first", "second"):
         outcome = "worse"
-    explanations = (later_second.explanation, later_first.explanation)
+    explanations = (
+        _explain(later_second, first=earlier, second=later),
+        _explain(later_first, first=later, second=earlier),
+    )
     return AnswerComparison(outcome=outcome, explanations=tuple(filter(None, explanations)))
+
+
+def _explain(preferred: Preferred, first: str, second: str) -> str:
+    if not preferred.explanation:
+        return ""
+    return f"(first: {first}; second: {second}) {preferred.explanation}"

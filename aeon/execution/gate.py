@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from aeon.convergence.comparison import CYCLES_OF_A_COMPARISON, Candidate, Comparer
 from aeon.domain.assessment import (
+    CHANGED_ANSWERS,
     AnswerComparison,
     Preferred,
     prefer_same_place,
@@ -29,6 +30,7 @@ from aeon.execution.recorder import AcceptedAnswer, OpenPass
 from aeon.memory.interface import Memory
 from aeon.plan.triggers import Trigger
 
+_WITH_RIVAL = ("the direct answer", "the answer of the run")
 _MOST_PAIRS = 2
 """How often a changed answer is compared in both orders. A grader that is right three times out of
 four contradicts itself in three pairs of eight, and accepts as many spoiled answers."""
@@ -102,7 +104,8 @@ class AnswerGate:
             return
         own = Candidate(run.state.answer)
         with run.phase("C", "EVALUATE"):
-            compared = self.compare(run.plan.task, own, Candidate(self._rival), run)
+            rival = Candidate(self._rival)
+            compared = self.compare(run.plan.task, own, rival, run, names=_WITH_RIVAL)
         this.evaluation = this.evaluation.model_copy(update={"comparison": compared})
         run.stream.emit(AnswerCompared(pass_number=this.number, comparison=compared))
 
@@ -130,10 +133,12 @@ class AnswerGate:
         run: GatedRun,
         *,
         most_pairs: int = 1,
+        names: tuple[str, str] = CHANGED_ANSWERS,
     ) -> AnswerComparison:
         """Compare two answers in both orders, up to `most_pairs` times while the two orders
         contradict each other; `as_good` if the last pair still does. The outcome is `unknown` if
-        the comparison fails or cannot be paid. Raises errors that end the run."""
+        the comparison fails or cannot be paid. The explanations call the answers by their `names`.
+        Raises errors that end the run."""
         compared = AnswerComparison(outcome="unknown")
         for number in range(most_pairs):
             # A second pair must not take the cycles in which an accepted answer is evaluated.
@@ -146,7 +151,7 @@ class AnswerGate:
                 go_on_without(error)
                 compared = AnswerComparison(outcome="unknown", explanations=(error.message,))
                 break
-            compared = settle_comparison(*pair)
+            compared = settle_comparison(*pair, names)
             if not prefer_same_place(*pair):
                 break
         if compared.is_accepted:

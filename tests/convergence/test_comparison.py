@@ -42,7 +42,10 @@ def test_both_orders_are_asked_of_the_grader() -> None:
     later_second, later_first = comparer.questions("make tea", EARLIER, LATER)
     compared = settle_comparison(later_second(), later_first())
     assert compared.outcome == "better"
-    assert compared.explanations == ("It is second.", "It is first.")
+    assert compared.explanations == (
+        "(first: the answer before; second: the changed answer) It is second.",
+        "(first: the changed answer; second: the answer before) It is first.",
+    )
     assert [request.role for request in model.requests] == ["grader", "grader"]
     first, second = model.prompts("comparison")
     assert first.index("Tea.") < first.index("draws")

@@ -74,7 +74,10 @@ def test_the_record_has_what_was_tried_and_why_it_was_not_accepted() -> None:
     comparison = record.evaluation_results.comparison
     assert comparison is not None
     assert comparison.later == "answer 2"
-    assert comparison.explanations == ("answer 1 is right.", "answer 1 is right.")
+    assert comparison.explanations == (
+        "(first: the answer before; second: the changed answer) answer 1 is right.",
+        "(first: the changed answer; second: the answer before) answer 1 is right.",
+    )
     assert record.answer == "answer 1"
     assert advisories(outcome, "set_back")
 
@@ -85,7 +88,7 @@ def test_the_planner_is_told_what_was_taken_back() -> None:
     later = model.prompts("refinement")[-1]
     assert "it was taken back" in later
     assert "REPLACE draft1" in later
-    assert "answer 1 is right." in later
+    assert "(first: the answer before; second: the changed answer) answer 1 is right." in later
 
 
 def test_memory_holds_again_what_it_held() -> None:

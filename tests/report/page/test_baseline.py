@@ -68,5 +68,6 @@ def test_inspect_has_the_judges_words_and_the_page_of_the_direct_call(
     assert main(["inspect", str(compared), "output=text"]) == 0
     printed = capsys.readouterr().out
     assert f"One direct call: {TAKEN[0].lower()}{TAKEN[1:]}{APART}" in printed
-    assert "\n  The whole answer. is better.\n" in printed
+    order = "(first: the direct answer; second: the answer of the run)"
+    assert f"\n  {order} The whole answer. is better.\n" in printed
     assert f"\n  Its page: {compared}/baseline/report.html\n" in printed
