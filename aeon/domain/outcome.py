@@ -149,8 +149,8 @@ def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) 
     """Count the latest consecutive judged passes without a gain.
 
     The first judged pass is a gain. A later one is a gain if more checks passed than ever before;
-    or else, with as many checks, if it won a comparison, or, without a comparison, if its lowest
-    score exceeds the best so far by more than `min_gain`.
+    or else, with as many checks, if it won a comparison, or if its lowest score exceeds the best so
+    far by more than `min_gain`.
     """
     count = 0
     best_checks = -1
@@ -159,11 +159,9 @@ def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) 
         checks = sum(check.passed for check in judged.checks)
         score = min(judged.scores, default=0.0)
         comparison = judged.passed.evaluation_results.comparison
-        if comparison is not None:
-            is_better = comparison.outcome == "better"
-        else:
-            is_better = best_score < 0 or score - best_score > min_gain + _ROUNDING
-        is_gain = checks > best_checks or (checks == best_checks and is_better)
+        has_won = comparison is not None and comparison.outcome == "better"
+        has_risen = best_score < 0 or score - best_score > min_gain + _ROUNDING
+        is_gain = checks > best_checks or (checks == best_checks and (has_won or has_risen))
         count = 0 if is_gain else count + 1
         best_checks = max(best_checks, checks)
         best_score = max(best_score, score)

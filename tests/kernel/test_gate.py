@@ -111,6 +111,13 @@ def test_judgements_that_contradict_each_other_twice_accept() -> None:
     assert comparison_samples(model) == [0, 0, 1, 1]
 
 
+def test_where_comparisons_decide_nothing_a_score_that_rises_is_a_gain() -> None:
+    model = changing(0.3, 0.5, 0.7, 1.0, comparison=ALWAYS_FIRST)
+    outcome = gated(model, convergence=ConvergenceSettings(patience=2))
+    assert outcomes(outcome) == [None, "as_good", "as_good", "as_good"]
+    assert outcome.termination_reason == "converged"
+
+
 def test_judgements_that_contradict_each_other_are_asked_again_and_the_second_pair_counts() -> None:
     careful = preferring("answer 1")
 
