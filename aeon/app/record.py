@@ -181,23 +181,21 @@ def _list_typed(job: Job) -> tuple[str, ...] | None:
 def _list_choices(job: Job) -> tuple[str, ...] | None:
     """Return the typed overrides without those of a project file."""
     earlier = job.origin.choices if job.origin else ()
-    if job.composition is None or earlier is None:
+    if job.composition is None or job.composition.of_project is None or earlier is None:
         return None
-    of_project = job.composition.of_project
-    return _join(earlier, (text for text in job.composition.overrides if text not in of_project))
+    typed = list(job.composition.overrides)
+    for text in job.composition.of_project:
+        if text in typed:
+            typed.remove(text)
+    return _join(earlier, typed)
 
 
 def _join(earlier: Iterable[str], today: Iterable[str]) -> tuple[str, ...]:
     selected = _select_typed(today)
     given = set(map(key_of, selected))
-    typed = (*(text for text in earlier if given.isdisjoint(_group_and_key(text))), *selected)
+    typed = (*(text for text in earlier if key_of(text) not in given), *selected)
     # Those that read the environment are composed again; the others are only shown.
     return tuple(text if "${oc.env:" in text else mask_text(text) for text in typed)
-
-
-def _group_and_key(override: str) -> tuple[str, str]:
-    key = key_of(override)
-    return key.partition(".")[0], key
 
 
 def _select_typed(overrides: Iterable[str]) -> tuple[str, ...]:
@@ -288,9 +286,7 @@ def _find_assessed(outcome: Outcome) -> ExecutionPass | None:
 def _describe_passes(
     result: RunResult, assessed: ExecutionPass | None, ledger: Ledger
 ) -> RunResult:
-    total = result.usage.total
-    judged = result.assessed_pass
-    bought = find_bought(result.history, result.answer, judged, ledger.usage_up_to, total)
+    bought = find_bought(result, ledger.usage_up_to)
     return result.model_copy(update={"bought": bought, "open_issues": find_open_issues(assessed)})
 
 

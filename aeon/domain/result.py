@@ -184,8 +184,8 @@ class AnswerPoint(Value):
 class PassesBought(Value):
     """The effect of a run's passes: its `first` complete answer and the `last`, which it returns;
     the number of passes after the first, and their share of all tokens, in [0, 1]; the share of
-    words that `changed`; how often a later answer was compared with an earlier one, by outcome; and
-    the judged pass after which nothing was gained."""
+    words that `changed`; how often a later answer was compared with an earlier one, by outcome; the
+    judged pass after which no judged pass gained anything, and the last judged pass."""
 
     first: AnswerPoint
     last: AnswerPoint
@@ -194,6 +194,7 @@ class PassesBought(Value):
     changed: float
     comparisons: dict[ComparedWithEarlier, int] = Field(default_factory=dict)
     last_gain: int | None = None
+    last_judged: int | None = None
 
 
 class BaselineReport(Value):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from aeon.domain.assessment import ComparedWithEarlier
 from aeon.domain.checks import count_passed
 from aeon.domain.history import ExecutionHistory, ExecutionPass
-from aeon.domain.outcome import count_passes_without_gain, find_judged
+from aeon.domain.outcome import JudgedPass, count_passes_without_gain, find_judged
 from aeon.domain.report import HARMLESS, SEVERITIES
-from aeon.domain.result import AnswerPoint, OpenIssue, PassesBought, TokenUsage
+from aeon.domain.result import AnswerPoint, OpenIssue, PassesBought, RunResult, TokenUsage
 from aeon.report.diff import measure_change
 from aeon.report.scores import read_scores
 from aeon.report.words import count_noun, round_down
@@ -19,33 +19,31 @@ from aeon.report.words import count_noun, round_down
 UsageUpTo = Callable[[int], TokenUsage]
 
 
-def find_bought(
-    history: ExecutionHistory,
-    answer: str,
-    judged: int | None,
-    usage_up_to: UsageUpTo,
-    total: TokenUsage,
-) -> PassesBought | None:
+def find_bought(result: RunResult, usage_up_to: UsageUpTo) -> PassesBought | None:
     """Return the first whole answer of a run and the final one, each with its usage by the end of
-    its evaluation (`usage_up_to` a pass). `judged` is the pass whose judgement applies to the
-    answer. None where passes made no whole answer."""
+    its evaluation (`usage_up_to` a pass). None where passes made no whole answer."""
+    history = result.history
+    total_tokens = result.usage.total.total_tokens
     whole = [one for one in history.passes if one.answer_complete and one.answer.strip()]
-    given = _find_given(whole, answer, judged)
+    given = _find_given(whole, result.answer, result.assessed_pass)
     if not given:
         return None
+    began = result.timings.start_time
     first, last = (
-        _describe_point(history, one, usage_up_to(one.pass_number)) for one in (whole[0], given[-1])
+        _describe_point(began, one, usage_up_to(one.pass_number)) for one in (whole[0], given[-1])
     )
     later = history.passes[first.pass_number + 1 :]
-    later_tokens = total.total_tokens - first.tokens if later else 0
+    later_tokens = total_tokens - first.tokens if later else 0
+    judged = find_judged(history.passes)
     return PassesBought(
         first=first,
         last=last,
         later_passes=len(later),
-        later_share=later_tokens / max(1, total.total_tokens),
-        changed=measure_change(whole[0].answer, answer),
+        later_share=later_tokens / max(1, total_tokens),
+        changed=measure_change(whole[0].answer, result.answer),
         comparisons=_count_comparisons(later),
-        last_gain=_find_last_gain(history),
+        last_gain=_find_last_gain(history, judged),
+        last_judged=judged[-1].passed.pass_number if judged else None,
     )
 
 
@@ -61,9 +59,7 @@ def _count_comparisons(passes: Sequence[ExecutionPass]) -> Counter[ComparedWithE
     return Counter(one.outcome for one in compared if one is not None)
 
 
-def _describe_point(
-    history: ExecutionHistory, one: ExecutionPass, usage: TokenUsage
-) -> AnswerPoint:
+def _describe_point(began: str, one: ExecutionPass, usage: TokenUsage) -> AnswerPoint:
     checks = one.evaluation_results.checks
     return AnswerPoint(
         pass_number=one.pass_number,
@@ -71,7 +67,7 @@ def _describe_point(
         scores=_read_scores(one),
         tokens=usage.total_tokens,
         cost=usage.cost,
-        seconds=_measure_seconds(history, one),
+        seconds=_measure_seconds(began, one),
     )
 
 
@@ -80,19 +76,17 @@ def _read_scores(one: ExecutionPass) -> dict[str, float]:
     return read_scores(assessment) if assessment else {}
 
 
-def _measure_seconds(history: ExecutionHistory, one: ExecutionPass) -> float:
-    """Return the seconds from the beginning of the run to the end of the pass's evaluation."""
+def _measure_seconds(began: str, one: ExecutionPass) -> float:
+    """Return the seconds from when the run `began` to the end of the pass's evaluation."""
     ends = [phase.end_time for phase in one.phases if phase.phase == "EVALUATE" and phase.end_time]
     end = ends[-1] if ends else one.timing_information.end_time
-    began = history.passes[0].timing_information.start_time
     return (datetime.fromisoformat(end) - datetime.fromisoformat(began)).total_seconds()
 
 
-def _find_last_gain(history: ExecutionHistory) -> int | None:
+def _find_last_gain(history: ExecutionHistory, judged: Sequence[JudgedPass]) -> int | None:
     """Return the judged pass after which nothing was gained; None where none was judged."""
     configured = history.configuration.get("convergence_criteria") or {}
     count = count_passes_without_gain(history.passes, configured.get("min_gain") or 0.0)
-    judged = find_judged(history.passes)
     return judged[-1 - count].passed.pass_number if judged else None
 
 
@@ -152,9 +146,20 @@ def describe_bought(bought: PassesBought | None) -> str:
         f"{count_noun(number, 'comparison')} {_COMPARED[outcome]}"
         for outcome, number in bought.comparisons.items()
     ]
-    if bought.last_gain is not None and bought.last_gain < end:
-        clauses.append(f"nothing was gained after pass {bought.last_gain}")
+    clauses += _describe_gain(bought, end)
     return f"{'; '.join(clauses)}."
+
+
+def _describe_gain(bought: PassesBought, end: int) -> Iterator[str]:
+    """Describe the passes that gained nothing, and those up to the `end` that nobody judged."""
+    gained = bought.last_gain
+    judged = bought.last_judged
+    if gained is None or judged is None:
+        return
+    if gained < judged:
+        yield f"nothing was gained after pass {gained}"
+    if judged < end:
+        yield f"no pass after pass {judged} was judged"
 
 
 def _describe_change(bought: PassesBought) -> list[str]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aeon import Aeon
+from aeon.domain.errors import RequestRefused
+from aeon.domain.request import LLMRequest
 from aeon.domain.result import AnswerPoint, PassesBought
 from aeon.report.bought import describe_bought
 from aeon.report.diff import measure_change
 from tests.kernel.test_patience import changing
-from tests.support.scripted_model import ScriptedModel, clear, plan, planned
+from tests.support.scripted_model import ScriptedModel, assessment, clear, plan, planned, profile
 
 
 def point(pass_number: int, checks: str | None = None, score: float | None = None) -> AnswerPoint:
@@ -22,6 +25,7 @@ def point(pass_number: int, checks: str | None = None, score: float | None = Non
 
 def bought(first: AnswerPoint, last: AnswerPoint, **fields: Any) -> PassesBought:
     given = {"later_passes": 3, "later_share": 0.61, "changed": 0.14, "last_gain": 4}
+    given["last_judged"] = first.pass_number + int(fields.get("later_passes", 3))
     return PassesBought(first=first, last=last, **{**given, **fields})
 
 
@@ -53,7 +57,17 @@ def bought(first: AnswerPoint, last: AnswerPoint, **fields: Any) -> PassesBought
             "nothing was gained after pass 3.",
         ),
         (
-            bought(point(1, "2 of 3"), point(4, score=0.9), last_gain=None),
+            bought(point(1, score=0.8), point(3), last_gain=1, last_judged=1),
+            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
+            "no pass after pass 1 was judged.",
+        ),
+        (
+            bought(point(1, score=0.8), point(3), last_gain=1, last_judged=2),
+            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
+            "nothing was gained after pass 1; no pass after pass 2 was judged.",
+        ),
+        (
+            bought(point(1, "2 of 3"), point(4, score=0.9), last_gain=None, last_judged=None),
             "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%.",
         ),
     ],
@@ -112,6 +126,25 @@ def test_passes_before_the_first_whole_answer_are_its_cost() -> None:
     result = run(model, "convergence.when=plan_done")
     assert result.bought.first.pass_number == 2
     assert result.bought.later_passes == 0
+
+
+def test_of_passes_that_nobody_judged_it_is_not_said_that_they_gained_nothing() -> None:
+    model = changing(0.5)
+    model._answers["convergence"] = [assessment(0.5), *[RequestRefused("no", status=400)] * 2]
+    result = run(model)
+    assert result.termination_reason == "failed"
+    assert (result.bought.last_gain, result.bought.last_judged) == (1, 1)
+    sentence = describe_bought(result.bought)
+    assert "no pass after pass 1 was judged." in sentence
+    assert "gained" not in sentence
+
+
+def test_the_seconds_begin_with_the_run() -> None:
+    def infer(_: LLMRequest) -> dict[str, Any]:
+        time.sleep(0.3)
+        return profile()
+
+    assert run(ScriptedModel(task_profile=infer)).bought.first.seconds > 0.3
 
 
 def test_an_answer_that_is_not_whole_has_bought_nothing_yet() -> None:
