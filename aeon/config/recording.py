@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 
 from aeon.config import origin as origins
 from aeon.config.compose.compose import compose, parse
 from aeon.config.compose.literal import CONFIG_NAME, Composition, RecordedSettings, key_of, quote
 from aeon.config.compose.recorded import check_known, leaves, record
-from aeon.config.compose.take_over import list_keys
 from aeon.config.marks import mark_at, take_from_others
 from aeon.config.origin import Origin
 from aeon.config.own_runs import is_own, read_trust, require_own
@@ -259,45 +257,6 @@ def parse_of_cassette(values: JsonMapping, where: str) -> Origin:
     }
     kept = {name: value for name, value in values.items() if name != "paths"}
     return origins.parse({**kept, **today}, where)
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordedChoice:
-    """An override of a recorded run, to be composed again."""
-
-    text: str
-    parsed: Override
-
-    @property
-    def keys(self) -> set[str]:
-        return {".".join(key) for key in list_keys(self.parsed)}
-
-    @property
-    def rules(self) -> set[str]:
-        return {mark_at(key).rule for key in self.keys}
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it sets only what may come from others, and reads nothing."""
-        # An option's name may lead out of the folders of configuration.
-        reads_another = "${" in self.text or ".." in self.text
-        is_elsewhere = self.parsed.package is not None
-        is_mixed = self.rules != {"taken"}
-        return not (reads_another or is_elsewhere or is_mixed or self.parsed.is_sweep_override())
-
-
-def select_choices(
-    overrides: Sequence[str] | None, missing: Collection[str] = ()
-) -> tuple[str, ...] | None:
-    """Select the overrides whose keys may come from others, to be composed again on another day;
-    None where they cannot be: one reads another value, or sets a key that is `missing`."""
-    if overrides is None:
-        return None
-    choices = [_RecordedChoice(text, parse(text)) for text in overrides]
-    taken = [choice for choice in choices if "taken" in choice.rules]
-    if not all(choice.is_plain and choice.keys.isdisjoint(missing) for choice in taken):
-        return None
-    return tuple(choice.text for choice in taken)
 
 
 def find_held_back(origin: Origin, today: Composition) -> tuple[str, ...]:

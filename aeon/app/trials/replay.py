@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -13,16 +13,11 @@ from xml.etree import ElementTree
 
 from aeon.app.aeon import Aeon
 from aeon.config import load, recording
-from aeon.config.compose.literal import (
-    CONFIG_NAME,
-    Composition,
-    key_of,
-    quote,
-    quote_override,
-)
+from aeon.config.choices import Today, select_choices
+from aeon.config.compose.literal import Composition, quote, quote_override
 from aeon.config.compose.recorded import Key, leaves, record
 from aeon.config.marks import take_from_others
-from aeon.config.recording import read_usual, select_choices
+from aeon.config.recording import parse_of_cassette, read_usual
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.history import RunError
@@ -58,37 +53,6 @@ class CheckedRecording:
         return not self.divergence
 
 
-@dataclass(frozen=True, slots=True)
-class Today:
-    """Today's configuration: the overrides of a project file, and a folder of configuration with
-    its primary file. It composes equal choices once."""
-
-    project: tuple[str, ...] = ()
-    config_dir: Path | None = None
-    config_name: str = CONFIG_NAME
-    _composed: dict[tuple[str, ...], JsonObject] = field(default_factory=dict)
-
-    def compose(self, choices: tuple[str, ...]) -> JsonObject:
-        """Return the settings that a run with these overrides has today, those that a recording may
-        bring. Raises ConfigError."""
-        if choices not in self._composed:
-            groups = set(map(key_of, choices))
-            # As on the command line: a group that is chosen there is not the project's.
-            project = (
-                text for text in self.project if key_of(text).partition(".")[0] not in groups
-            )
-            settings = load.compose_settings(
-                Composition(
-                    overrides=(*project, *choices),
-                    config_dir=self.config_dir,
-                    config_name=self.config_name,
-                )
-            )
-            values, _ = record(settings)
-            self._composed[choices] = take_from_others(values, read_usual())[0]
-        return self._composed[choices]
-
-
 def check_recording(
     path: Path,
     overrides: Sequence[str],
@@ -111,7 +75,7 @@ def check_recording(
                 overrides=tuple(map(quote_override, (*_list_replay(path), *overrides))),
                 # Only overrides choose options of a folder, and composing with one takes longer.
                 config_dir=today.config_dir if overrides else None,
-                replayed=_compose_choices(cassette, today),
+                replayed=_compose_choices(cassette, path, today),
             )
         )
         settings = load.compose_settings(composition)
@@ -120,16 +84,32 @@ def check_recording(
             divergence = _find_divergence(result, recorded, cassette.end)
             causes = tuple(_find_causes(aeon, cassette, path, result)) if divergence else ()
     except ConfigError as error:
-        divergence = f"it cannot be started: {error.message}"
+        # A recording may be anybody's, and name what it wants.
+        divergence = f"it cannot be started: {one_line(error.message)}"
         causes = (error.hint,) if error.hint else ()
     return CheckedRecording(path, perf_counter() - began, recorded, divergence, causes)
 
 
-def _compose_choices(cassette: Cassette, today: Today) -> JsonObject | None:
+def _compose_choices(cassette: Cassette, path: Path, today: Today) -> JsonObject | None:
     """Return the settings of a recorded run as they are composed today; None where it is not known
-    what was chosen for it."""
-    choices = select_choices(cassette.origin.get("choices"))
-    return None if choices is None else today.compose(choices)
+    what was chosen for it. Raises ConfigError."""
+    if not cassette.origin:
+        return None
+    origin = parse_of_cassette(cassette.origin, f"{path}: its origin")
+    choices = select_choices(origin.choices)
+    if choices is None:
+        return None
+    try:
+        return today.compose(choices)
+    except ConfigError as error:
+        raise ConfigError(error.message, hint=_explain_choices(choices, today)) from None
+
+
+def _explain_choices(choices: Sequence[str], today: Today) -> str:
+    typed = " ".join(choices)
+    if today.config_dir is None:
+        return f"It was recorded with {typed}: give the folder of configuration (--config-dir)."
+    return f"It was recorded with {typed}; options are looked for in {today.config_dir}."
 
 
 def _list_replay(path: Path) -> tuple[str, ...]:

@@ -21,12 +21,7 @@ from aeon.config.compose.recorded import leaves, remove
 from aeon.config.environment import environment
 from aeon.config.marks import take_from_others
 from aeon.config.origin import is_own_run
-from aeon.config.recording import (
-    find_changed,
-    parse_of_cassette,
-    read_usual,
-    select_choices,
-)
+from aeon.config.recording import find_changed, parse_of_cassette, read_usual
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.request import InputFile
 from aeon.domain.values import JsonMapping, JsonObject, OwnObject
@@ -88,7 +83,7 @@ def export(given: Namespace) -> int:
     before = earlier.provenance if earlier else _NOTHING_KNOWN
     made = make_cassette(
         entries,
-        _make_portable(origin, scrubber),
+        _make_portable(origin, scrubber, is_own=earlier is not None or is_own_run(_folder_of(run))),
         scrubber=scrubber,
         home=Path.home(),
         answered_by=given.answered_by or before.answered_by or None,
@@ -180,14 +175,15 @@ def check_replays(given: Namespace) -> int:
     not. Raises ConfigError for a file that is not a cassette, for a project that is not valid or
     not trusted, and for a results file that exists and is none of JUnit, ArtefactError for one that
     cannot be written."""
-    from aeon.app.trials.replay import Today, check_recording, write_junit
+    from aeon.app.trials.replay import check_recording, write_junit
     from aeon.cli.job.arguments import read_composition
+    from aeon.config.choices import Today
 
     if given.junit is not None:
         _require_replaceable(given.junit)
     of = read_composition(given)
     overrides = [*_find_own_folders(of, given.overrides), *given.overrides]
-    today = Today(of.of_project, of.config_dir, of.config_name)
+    today = Today(of.of_project or (), of.config_dir, of.config_name)
     checked = []
     unreadable = []
     for path in given.files:
@@ -308,9 +304,9 @@ def _read_origin(earlier: Cassette, path: Path) -> JsonMapping:
     return parse_of_cassette(earlier.origin, f"{path}: its origin").model_dump(mode="json")
 
 
-def _make_portable(origin: JsonMapping, scrubber: Scrubber) -> JsonObject:
+def _make_portable(origin: JsonMapping, scrubber: Scrubber, *, is_own: bool) -> JsonObject:
     """Return the origin of a run for a cassette: the settings that others may apply and that hold
-    no secret, and the keys of the rest."""
+    no secret, the keys of the rest, and what was typed for it, if the run is the person's own."""
     if not origin:
         return {}
     settings, held = take_from_others(origin["settings"], read_usual())
@@ -319,14 +315,27 @@ def _make_portable(origin: JsonMapping, scrubber: Scrubber) -> JsonObject:
     for key in secret:
         remove(settings, key)
     missing = dict.fromkeys([*origin["missing"], *held, *map(".".join, secret)])
-    choices = select_choices(origin.get("choices"), missing)
+    choices = _find_choices(origin, settings, tuple(missing), scrubber) if is_own else None
     apart = {
         "overrides": None,
-        "choices": choices and list(choices),
+        "choices": choices,
         "config_dir": None,
         "config_name": CONFIG_NAME,
     }
     return {**origin, **apart, "settings": settings, "missing": list(missing)}
+
+
+def _find_choices(
+    origin: JsonMapping, settings: JsonMapping, missing: Sequence[str], scrubber: Scrubber
+) -> tuple[str, ...] | None:
+    """Return what was typed for a run, without secrets; None where it cannot be composed again."""
+    from aeon.config.choices import find_choices  # slow to load
+    from aeon.config.compose.compose import parse
+
+    choices = find_choices(origins.parse(origin, "its origin"), settings, missing)
+    # Quotes in a value may hide a secret in the text.
+    values = (json.dumps(parse(text).value(), default=str) for text in choices or ())
+    return None if any(map(scrubber.has_secret, values)) else choices
 
 
 def _folder_of(run: Path) -> Path:

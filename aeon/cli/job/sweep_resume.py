@@ -81,6 +81,7 @@ def compose_again(today: Composition) -> Composition:
         overrides=(*_list_again(recorded, given), *rest, place, "hydra.mode=MULTIRUN"),
         config_dir=Path(recorded.config_dir) if recorded.config_dir else None,
         config_name=recorded.config_name,
+        of_project=None,
     )
     jobs = tuple(_list_jobs(recorded, directory, given))
     return replace(recording.composition(of), jobs=jobs)

@@ -82,4 +82,9 @@ def read_composition_of(hydra: DictConfig | HydraConf) -> Composition:
     overrides: Any = OmegaConf.to_container(hydra.overrides, resolve=False)
     searched = [text for text in overrides["hydra"] if text.startswith("hydra.searchpath=")]
     name = str(hydra.job.config_name or CONFIG_NAME)
-    return Composition(overrides=(*searched, *overrides["task"]), config_dir=own, config_name=name)
+    return Composition(
+        overrides=(*searched, *overrides["task"]),
+        config_dir=own,
+        config_name=name,
+        of_project=None,
+    )

@@ -107,15 +107,15 @@ class RecordedSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
     """The sources of a configuration: overrides, free text quoted, the user's own folder, a primary
-    file; and the settings of a run, which the overrides come after. `of_project` are those of the
-    overrides that the project file sets. `jobs` are those of a resumed multirun: the overrides that
-    only each of them has, and its settings. `replayed` are settings to replay a recording with, in
-    place of the recorded ones."""
+    file; and the settings of a run, which the overrides come after. `of_project` are the first of
+    the overrides, which the project file sets, None where that is not known. `jobs` are those of a
+    resumed multirun: the overrides that only each of them has, and its settings. `replayed` are
+    settings to replay a recording with, in place of the recorded ones."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
     config_name: str = CONFIG_NAME
-    of_project: tuple[str, ...] = ()
+    of_project: tuple[str, ...] | None = ()
     recorded: RecordedSettings | None = None
     replayed: JsonMapping | None = None
     jobs: tuple[tuple[tuple[str, ...], RecordedSettings], ...] = ()

@@ -71,6 +71,23 @@ def test_a_choice_that_reads_another_value_is_not_composed_again(
     assert (origin["choices"], origin["settings"]["limits"]["max_passes"]) == (None, 10)
 
 
+def test_no_secret_goes_with_what_was_typed(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTE_KEY", "pa'ss-w0rd'99")
+    monkeypatch.setenv("SHOP_KEY", KEY)
+    run = ("task=name three rivers", "provider=simulated", "progress=none")
+    criteria = ("convergence.criteria.x=pa'ss-w0rd'99", "convergence.criteria.x=other")
+    models = (f"roles.worker.model=m-{KEY}/x",)
+    for number, typed in enumerate((criteria, models)):
+        folder = f"r{number}"
+        assert aeon(*run, *typed, f"hydra.run.dir={folder}").status in (0, 3)
+        assert aeon("cassette", "export", folder, f"{folder}.aeon").status == 0
+        text = Path(f"{folder}.aeon").read_text(encoding="utf-8")
+        assert KEY not in text
+        assert "ss-w0rd" not in text
+
+
 def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, run: Path) -> None:
     (run / "store.sqlite").rename("alone.sqlite")
     ended = aeon("cassette", "export", "alone.sqlite", "out.aeon")

@@ -258,6 +258,42 @@ def test_an_edited_project_file_is_noticed_but_for_what_was_typed(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("experiment=quick",),
+        ("convergence.criteria_file=criteria.yaml",),
+        ("convergence.checks.has.type=contains", "convergence.checks.has.value=n"),
+        ("convergence.checks={has: {type: contains, value: n}}",),
+        ("memory.entries.town=Graz",),
+        ("memory=in_memory",),
+        ("prompts.outline_steps=2", "provider.latency_seconds=0"),
+        ("tools=builtin", "limits.max_passes=9"),
+        ("limits.max_passes=${ttl.base}",),
+    ],
+    ids=" ".join,
+)
+def test_an_unchanged_project_makes_no_difference(
+    aeon: RunAeon, project: Path, typed: tuple[str, ...]
+) -> None:
+    (project / "criteria.yaml").write_text("short: It is short.\n", encoding="utf-8")
+    record(aeon, *typed)
+    tools = [text for text in typed if text.startswith("tools")]
+    checked = aeon("replay-check", "r.aeon", *tools)
+    assert checked.status == 0, checked.out
+
+
+@pytest.mark.slow
+def test_an_option_of_a_resumed_run_makes_no_difference(aeon: RunAeon, project: Path) -> None:
+    record(aeon, "limits.max_passes=4")
+    again = ("resume=r", "experiment=quick", "hydra.run.dir=again", "progress=none")
+    aeon(*again)
+    assert aeon("cassette", "export", "again", "again.aeon").status == 0
+    checked = aeon("replay-check", "again.aeon")
+    assert checked.status == 0, checked.out
+
+
+@pytest.mark.slow
 def test_an_option_that_is_gone_is_named(
     aeon: RunAeon, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +331,26 @@ def test_choices_that_cannot_be_composed_again_leave_a_recording_its_settings(
         path,
     )
     assert "max_llm_calls" in check_recording(path, [], environ={}).divergence
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (5, "its origin"),
+        ([None], "its origin"),
+        (["limits=" + 5_000 * "x"], "It was recorded with limits=xxx"),
+        (["limits='x\\n::stop-commands::t'"], "no such option"),
+    ],
+)
+def test_choices_of_strangers_start_nothing_and_print_one_line(
+    tmp_path: Path, choices: object, words: str
+) -> None:
+    cassette = read(SUM)
+    path = tmp_path / "other.aeon"
+    write(cassette.model_copy(update={"origin": {**cassette.origin, "choices": choices}}), path)
+    checked = check_recording(path, [], environ={})
+    assert words in f"{checked.divergence} {checked.causes}"
+    assert "\n" not in checked.divergence
 
 
 @pytest.mark.slow
