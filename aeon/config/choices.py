@@ -68,17 +68,22 @@ def find_choices(
         return choices  # those of a cassette were tried when it was exported
     if origin.config_name != CONFIG_NAME:
         return None
-    project = list(origin.overrides)
-    for text in origin.choices or ():
-        if text in project:
-            project.remove(text)
-    folder = Path(origin.config_dir) if origin.config_dir else None
     try:
-        composed = Today(tuple(project), folder).compose(choices)
+        composed = _day_of_run(origin).compose(choices)
     except ConfigError:
         return None
     recorded = {name: value for name, value in settings.items() if name != _PROVIDER}
     return choices if dict(leaves(composed)) == dict(leaves(recorded)) else None
+
+
+def _day_of_run(origin: Origin) -> Today:
+    """Return the configuration that a run was composed with, as far as its files are as they
+    were."""
+    project = list(origin.overrides or ())
+    for text in origin.choices or ():
+        if text in project:
+            project.remove(text)
+    return Today(tuple(project), Path(origin.config_dir) if origin.config_dir else None)
 
 
 def select_choices(
@@ -87,16 +92,18 @@ def select_choices(
     """Select the overrides that may come from others, without those of the provider; None where
     they cannot be composed by themselves: one reads another value, chooses what may not come from
     others, or sets a key that is `missing`."""
+    if overrides is None:
+        return None
     try:
-        parsed = [_Choice(text, parse(text)) for text in overrides or ()]
+        parsed = [_Choice(text, parse(text)) for text in overrides]
     except ConfigError:
         return None
     choices = [one for one in parsed if not one.is_apart]
-    is_whole = all(one.is_plain and one.keys.isdisjoint(missing) for one in choices)
-    if overrides is None or not is_whole:
+    if not all(one.is_plain and one.keys.isdisjoint(missing) for one in choices):
         return None
     # Of several values of a key the last one counts.
-    return tuple({key_of(one.text): one.text for one in choices}.values())
+    last = {key_of(one.text): one.text for one in choices}
+    return tuple(last.values())
 
 
 @dataclass(frozen=True, slots=True)
