@@ -67,6 +67,8 @@ def _describe_decision(comparison: ArmComparison, rows: int) -> str:
     if comparison.is_decisive:
         return "This is decisive."
     if comparison.rows_to_decide is None:
+        if comparison.difference or comparison.improved != comparison.degraded:
+            return "This is not decisive: the rows and the pass rates do not point the same way."
         return "This is not decisive, and no number of rows can be foreseen from no difference."
     more = max(1, comparison.rows_to_decide - rows)
     return (

@@ -157,26 +157,32 @@ def _find_chances(
 
 def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]) -> ArmComparison:
     """Compare an arm with another, on the same rows."""
-    repeat = arm.answers / len(rows)
-    changes = [(row.count(arm.name) - row.count(other.name)) / repeat for row in rows]
+    repeat = arm.answers // len(rows)
+    changes = [row.count(arm.name) - row.count(other.name) for row in rows]
     scores = [row.score(arm.name) - row.score(other.name) for row in rows]
     improved = sum(change > 0 for change in changes)
     degraded = sum(change < 0 for change in changes)
     p = statistics.mcnemar(improved, degraded)
+    # With repeats, more rows may improve than degrade although fewer answers pass.
+    agrees = sum(changes) * (improved - degraded) > 0
     unmeasured = arm.not_measured + other.not_measured
     comparison = ArmComparison(
         arm=arm.name,
         other=other.name,
         improved=improved,
         degraded=degraded,
-        difference=fmean(changes),
-        difference_interval=_find_interval(changes),
+        difference=sum(changes) / arm.answers,
+        difference_interval=statistics.change_interval(
+            [change / repeat for change in changes], repeat
+        ),
         score_difference=fmean(scores),
         score_difference_interval=_find_interval(scores),
         improvements_per_degradation=improved / degraded if degraded else None,
         p=p,
-        is_decisive=p <= statistics.LEVEL and not unmeasured,
-        rows_to_decide=statistics.rows_to_decide(improved, degraded, len(rows)),
+        is_decisive=p <= statistics.LEVEL and agrees and not unmeasured,
+        rows_to_decide=(
+            statistics.rows_to_decide(improved, degraded, len(rows)) if agrees else None
+        ),
         tokens_ratio=arm.tokens / other.tokens if other.tokens else None,
         sentence="",
     )

@@ -1,16 +1,19 @@
 """What a few rows tell of all rows, held against scipy and against simulated measurements."""
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from statistics import fmean
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from aeon.evaluation.statistics import (
     bootstrap_mean,
+    change_interval,
     mcnemar,
     mcnemar_worse,
     pass_all,
@@ -143,12 +146,15 @@ SIZES = (20, 40, 160)
 @pytest.mark.parametrize("rows", SIZES)
 def test_wilsons_interval_holds_95_of_100_rates_whatever_they_are(rows: int) -> None:
     rates = [number / 1000 for number in range(20, 981)]
-    held = 0.0
+    held = np.zeros(len(rates))
     for passed in range(rows + 1):
         low, high = wilson_interval(passed / rows, rows)
-        inside = [rate for rate in rates if low <= rate <= high]
-        held += float(sum(stats.binom.pmf(passed, rows, inside)))
-    assert 0.94 <= held / len(rates) <= 0.96
+        is_inside = [low <= rate <= high for rate in rates]
+        held += stats.binom.pmf(passed, rows, rates) * is_inside
+    assert 0.94 <= fmean(held) <= 0.96
+    assert list_figures(rows)[0] == f"{100 * fmean(held):.1f} %"
+    range_of_rates = f"{100 * min(held):.1f} to {100 * max(held):.1f} %"
+    assert list_figures(rows, single=True)[0] == range_of_rates
 
 
 @pytest.mark.slow
@@ -158,7 +164,7 @@ def test_the_interval_of_repeated_rows_holds_95_of_100_rates(rows: int) -> None:
     random = Random(rows)
     held, trials, repeat = 0, 4_000, 4
     for _ in range(trials):
-        rate = random.uniform(0.15, 0.85)
+        rate = random.uniform(0.02, 0.98)
         chances = (random.betavariate(2 * rate, 2 * (1 - rate)) for _ in range(rows))
         passed = [sum(random.random() < chance for _ in range(repeat)) for chance in chances]
         low, high = rate_interval(passed, repeat)
@@ -176,32 +182,91 @@ def draw_thirds(random: Random, rows: int) -> tuple[float, list[float]]:
     return one - other, [(first - second) / 3 for first, second in scores]
 
 
-def draw_changes(random: Random, rows: int) -> tuple[float, list[float]]:
-    """The true difference of two arms whose answers pass or fail, and some rows'."""
-    improves, degrades = random.uniform(0.1, 0.4), random.uniform(0.1, 0.4)
-    weights = (improves, degrades, 1 - improves - degrades)
-    return improves - degrades, [*map(float, random.choices((1, -1, 0), weights, k=rows))]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [draw_thirds, draw_changes])
 @pytest.mark.parametrize(("rows", "trials"), [(20, 3_000), (40, 2_000), (160, 1_500)])
 def test_the_bootstrap_interval_holds_95_of_100_differences(
-    draw: Callable[[Random, int], tuple[float, list[float]]],
-    rows: int,
-    trials: int,
-    monkeypatch: pytest.MonkeyPatch,
+    rows: int, trials: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aeon.evaluation.statistics._MOST_RESAMPLES", 400)
     random = Random(rows)
     held = 0
     for trial in range(trials):
         monkeypatch.setattr("aeon.evaluation.statistics._SEED", trial)
-        true, values = draw(random, rows)
+        true, values = draw_thirds(random, rows)
         interval = bootstrap_mean(values)
         assert interval is not None
         held += interval.low <= true <= interval.high
     assert 0.94 <= held / trials <= 0.96
+
+
+def find_coverage(rows: int) -> list[float]:
+    """How often the interval of a difference holds it, computed, for each pair of rates from 0.02
+    to 0.98 of arms that answer each row once."""
+    rates = [percent / 100 for percent in range(2, 99, 8)]
+    pairs = [
+        (one * (1 - other), other * (1 - one)) for one, other in itertools.product(rates, rates)
+    ]
+    improves, degrades = np.array(pairs).T
+    held = np.zeros(len(pairs))
+    for improved in range(rows + 1):
+        first = stats.binom.pmf(improved, rows, improves)
+        for degraded in range(rows + 1 - improved):
+            then = stats.binom.pmf(degraded, rows - improved, degrades / (1 - improves))
+            same = rows - improved - degraded
+            changes = [1.0] * improved + [-1.0] * degraded + [0.0] * same
+            low, high = change_interval(changes, 1)
+            is_inside = (low <= improves - degrades) & (improves - degrades <= high)
+            held += first * then * is_inside
+    return [float(share) for share in held]
+
+
+@pytest.mark.parametrize(
+    ("rows", "mean", "least"),
+    [(20, 95.5, 92.8), (40, 95.1, 94.1), pytest.param(160, 95.1, 94.8, marks=pytest.mark.slow)],
+)
+def test_the_interval_of_a_difference_holds_95_of_100_whatever_the_rates(
+    rows: int, mean: float, least: float
+) -> None:
+    shares = find_coverage(rows)
+    assert round(100 * fmean(shares), 1) == mean
+    assert round(100 * min(shares), 1) == least
+    assert list_figures(rows)[2] == f"{mean} %"
+    assert list_figures(rows, single=True)[2] == f"{least} %"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", SIZES)
+def test_the_interval_of_a_difference_of_repeated_rows_holds_95_of_100(rows: int) -> None:
+    """Rows differ in how hard they are for each arm."""
+    random = Random(rows)
+    held, trials, repeat = 0, 2_000, 4
+    for _ in range(trials):
+        one, other = random.uniform(0.02, 0.98), random.uniform(0.02, 0.98)
+        changes = []
+        for _ in range(rows):
+            first = random.betavariate(2 * one, 2 * (1 - one))
+            second = random.betavariate(2 * other, 2 * (1 - other))
+            both = [
+                sum(random.random() < chance for _ in range(repeat)) for chance in (first, second)
+            ]
+            changes.append((both[0] - both[1]) / repeat)
+        low, high = change_interval(changes, repeat)
+        held += low <= one - other <= high
+    assert 0.94 <= held / trials <= 0.96
+
+
+def test_arms_that_answer_all_rows_alike_may_still_differ_a_little() -> None:
+    low, high = change_interval([0.0] * 20, 1)
+    assert -low == high == pytest.approx(0.0933, abs=1e-4)
+    assert change_interval([1.0], 1).high == 1
+    assert change_interval([0.25], 4).low == -1
+
+
+def list_figures(rows: int, *, single: bool = False) -> list[str]:
+    """The figures that the page has for so many rows, as means or at `single` rates."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    line = [line for line in lines if line.startswith(f"| {rows} |")][single]
+    return [cell.strip() for cell in line.strip("|").split("|")[1:]]
 
 
 def find_worst_error(test: Callable[[int, int], float], rows: int) -> float:
@@ -229,6 +294,4 @@ def test_arms_that_are_equally_good_are_called_different_at_most_5_of_100_times(
 ) -> None:
     assert round(100 * find_worst_error(mcnemar, rows), 1) == two_sided
     assert round(100 * find_worst_error(mcnemar_worse, rows), 1) == worse
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    [row] = [line for line in lines if line.startswith(f"| {rows} |")]
-    assert row.endswith(f"| {two_sided} % | {worse} % |")
+    assert list_figures(rows)[-2:] == [f"{two_sided} %", f"{worse} %"]

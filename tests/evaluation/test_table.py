@@ -79,6 +79,36 @@ def test_arms_are_compared_row_by_row(tmp_path: Path) -> None:
     assert comparison.sentence.endswith("p = 0.013. This is decisive.")
 
 
+def repeated(folder: Path, passes: dict[str, Sequence[int]], repeat: int) -> Measurement:
+    """Arms that passed so many of the repeats of each row."""
+    lines = [
+        line(arm, number, row, passes=number <= count)
+        for arm, counts in passes.items()
+        for row, count in enumerate(counts)
+        for number in range(1, repeat + 1)
+    ]
+    return measure(dataset(folder, len(passes["full"])), ARMS, repeat, lines)
+
+
+@pytest.mark.parametrize("many", [10, 5])
+def test_rows_and_pass_rates_that_do_not_point_the_same_way_decide_nothing(
+    tmp_path: Path, many: int
+) -> None:
+    """Ten rows improved by an answer each, two degraded by all ten, or by five."""
+    single = [0] * 10 + [many, many]
+    full = [1] * 10 + [0, 0]
+    (comparison,) = repeated(tmp_path, {"single": single, "full": full}, 10).comparisons
+    assert (comparison.improved, comparison.degraded) == (10, 2)
+    assert comparison.p < 0.05
+    assert not comparison.is_decisive
+    assert comparison.rows_to_decide is None
+    way = "8.3 points fewer than" if many == 10 else "as many as"
+    assert f"full passes {way} single" in comparison.sentence
+    assert comparison.sentence.endswith(
+        "This is not decisive: the rows and the pass rates do not point the same way."
+    )
+
+
 def test_arms_that_passed_the_same_rows_say_which_one_took_more(tmp_path: Path) -> None:
     (comparison,) = measured(tmp_path, [True, False], [True, False]).comparisons
     sentence = (
@@ -121,7 +151,8 @@ def test_an_answer_that_is_missing_is_not_measured_and_counts_as_not_passed(
         (0, "full and single cannot be told apart: 12 of their 12 answers are not measured."),
         (
             6,
-            "full passes 100.0 points more than single: 6 rows improved, 0 degraded, p = 0.031. "
+            "full passes 100.0 points more than single (+47.6 to +100.0): 6 rows improved, "
+            "0 degraded, p = 0.031. "
             "This decides nothing: 6 of their 12 answers are not measured.",
         ),
     ],
@@ -145,7 +176,8 @@ def test_equal_scores_have_no_interval(tmp_path: Path) -> None:
     assert full.mean_score_interval is None
     assert forms.write_text(evaluation).splitlines()[2].split()[-6:-4] == ["1.000", "unknown"]
     (same,) = measured(tmp_path, [True, False], [True, False]).comparisons
-    assert (same.difference_interval, same.score_difference_interval) == (None, None)
+    assert same.score_difference_interval is None
+    assert same.difference_interval is not None
 
 
 def test_of_repeated_rows_the_chances_of_one_and_of_all_are_told(tmp_path: Path) -> None:
