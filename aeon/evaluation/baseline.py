@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from aeon.batch.dataset import Dataset
+from aeon.batch.dataset import Dataset, digest
+from aeon.checks.selection import digest_code
+from aeon.domain.checks import CheckSettings
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.evaluation import forms, statistics
 from aeon.evaluation.models import BaselineComparison, Measurement
 from aeon.evaluation.table import digest_row
@@ -16,9 +21,27 @@ from aeon.observability.artefacts import as_artefact_error, replace_file
 from aeon.report.words import count_noun
 
 
-def read_baseline(path: Path, arm: str, dataset: Dataset, repeat: int) -> Measurement:
+def digest_checks(checks: Mapping[str, CheckSettings], judge: JsonMapping | None = None) -> str:
+    """Return a digest of what decides, besides the rows, which answers pass: the required checks
+    of the configuration with the code that they call, and what describes the `judge`, if one
+    grades."""
+    required = {name: _describe_check(one) for name, one in checks.items() if one.required}
+    return digest(json.dumps([required, dict(judge or {})], sort_keys=True)).hex()
+
+
+def _describe_check(check: CheckSettings) -> JsonObject:
+    # Code counts by its content: its files may be in other folders elsewhere.
+    code = digest_code(check)
+    left_out = {"weight", "value", "files"} if code else {"weight"}
+    return {**check.model_dump(mode="json", exclude=left_out), "code": code}
+
+
+def read_baseline(
+    path: Path, arm: str, dataset: Dataset, repeat: int, decided_by: str
+) -> Measurement:
     """Read an earlier `eval.json`. Raises ConfigError before any paid call for any other file, and
-    for one without the arm, without any of the rows, or with another number of answers to each."""
+    for one without the arm, with unmeasured answers of it, graded by anything else than
+    `decided_by`, without any of the rows, or with another number of answers to each."""
     baseline = _read(path)
     names = [one.name for one in baseline.arms]
     if arm not in names:
@@ -30,6 +53,19 @@ def read_baseline(path: Path, arm: str, dataset: Dataset, repeat: int) -> Measur
         raise ConfigError(
             f"baseline={path}: it has repeat={baseline.repeat}, this measurement repeat={repeat}",
             hint=f"Give repeat={baseline.repeat}, or write a new baseline with bless=true.",
+        )
+    earlier = baseline.arm(arm)
+    if earlier.not_measured:
+        raise ConfigError(
+            f"baseline={path}: {earlier.not_measured:,} of the {count_noun(earlier.answers, 'answer')}"
+            f" of the arm {arm} are not measured",
+            hint="Repeat the command that measured it until all are, or give bless=true.",
+        )
+    if decided_by != baseline.decided_by.get(arm, decided_by):
+        raise ConfigError(
+            f"baseline={path}: what decides which answers of the arm {arm} pass has changed since: "
+            "its checks, or the judge",
+            hint="bless=true writes a new baseline from this measurement.",
         )
     asked = {row.id: row.asked for row in baseline.rows}
     if not any(asked.get(row.id) == digest_row(row) for row in dataset.rows()):
@@ -96,12 +132,20 @@ def compare_with_baseline(
     improved = sum(now.count(arm) > earlier.count(arm) for now, earlier in same)
     degraded = sum(now.count(arm) < earlier.count(arm) for now, earlier in same)
     p = statistics.mcnemar_worse(improved, degraded)
-    is_worse = p <= statistics.LEVEL
+    # With repeats, more rows may degrade than improve although more answers pass.
+    has_fewer = sum(now.count(arm) - earlier.count(arm) for now, earlier in same) < 0
+    is_worse = p <= statistics.LEVEL and has_fewer
     state = "worse than" if is_worse else "not worse, by this test, than"
     sentence = (
         f"{arm} is {state} the baseline {name}: of {count_noun(len(same), 'row')} that both have, "
         f"{improved} improved and {degraded} degraded, p = {p:.2g}."
     )
+    if p <= statistics.LEVEL and not has_fewer:
+        sentence += " No fewer answers passed."
+    if arm not in baseline.decided_by:
+        sentence += (
+            " It does not tell by which checks it was graded: bless=true writes one that does."
+        )
     return BaselineComparison(
         arm=arm,
         baseline=name,

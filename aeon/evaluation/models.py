@@ -83,7 +83,8 @@ class ArmSummary(Value):
 class ArmComparison(Value):
     """One arm against another, row by row: in how many rows more of its answers passed, in how many
     fewer. `p` is that of McNemar's exact test, `rows_to_decide` how many rows such a difference
-    needs in all, None where there is no difference. An interval is None where all rows changed
+    needs in all, None where there is no difference or rows and pass rates differ in opposite
+    directions; that is never decisive. `score_difference_interval` is None where all scores changed
     alike, `improvements_per_degradation` where no row degraded. `tokens_ratio` is the arm's tokens
     divided by the other's."""
 
@@ -105,7 +106,7 @@ class ArmComparison(Value):
 
 class BaselineComparison(Value):
     """An arm against the same rows of an earlier measurement, the `baseline`. `p` is that of the
-    one-sided test that the arm is worse."""
+    one-sided test that the arm is worse; it is worse only if fewer of its answers passed, too."""
 
     arm: str
     baseline: str
@@ -120,14 +121,16 @@ class BaselineComparison(Value):
 class Measurement(Value):
     """A measurement: arms on the rows of a dataset, each row answered `repeat` times by each arm.
     `judged` is the arm that `threshold` and the baseline apply to, and that is compared with the
-    others. `equality` tells how far `equal=tokens` was reached, `judging` how the rates of a judge
-    that graded the answers were corrected, or why not."""
+    others. `decided_by` has for each arm a digest of what decided, besides the rows, which answers
+    pass; older files have none. `equality` tells how far `equal=tokens` was reached, `judging` how
+    the rates of a judge that graded the answers were corrected, or why not."""
 
     format: Literal["aeon.eval/1"] = "aeon.eval/1"
     dataset: str
     repeat: int
     judged: str
     threshold: float | None = None
+    decided_by: dict[str, str] = Field(default_factory=dict)
     arms: tuple[ArmSummary, ...]
     comparisons: tuple[ArmComparison, ...] = ()
     baseline: BaselineComparison | None = None

@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from aeon.domain.checks import CheckSettings, CommandCheck, ComparingCheck
 from aeon.domain.errors import ConfigError
 from aeon.evaluation.baseline import (
     bless,
     compare_with_baseline,
+    digest_checks,
     read_baseline,
     require_replaceable,
 )
 from aeon.evaluation.models import Measurement
-from tests.evaluation.test_table import dataset, measured
+from aeon.evaluation.table import measure
+from tests.evaluation.test_table import ARMS, dataset, line, measured, repeated
 
 
 def earlier(folder: Path, passes: list[bool]) -> Measurement:
@@ -39,6 +42,20 @@ def test_improvements_stand_against_what_got_worse(tmp_path: Path) -> None:
     assert (compared.improved, compared.degraded, compared.is_worse) == (5, 5, False)
 
 
+def test_an_arm_whose_pass_rate_rose_is_not_worse_although_more_rows_degraded(
+    tmp_path: Path,
+) -> None:
+    before = [1] * 10 + [0, 0]
+    now = [0] * 10 + [10, 10]
+    earlier_one = repeated(tmp_path, {"single": before, "full": before}, 10)
+    later = repeated(tmp_path, {"single": now, "full": now}, 10)
+    compared = compare_with_baseline(later, earlier_one, "b.json")
+    assert (compared.improved, compared.degraded, compared.is_worse) == (2, 10, False)
+    assert compared.p < 0.05
+    assert compared.sentence.startswith("full is not worse")
+    assert "p = 0.019. No fewer answers passed." in compared.sentence
+
+
 def test_rows_that_ask_for_something_else_now_are_not_compared(tmp_path: Path) -> None:
     before = earlier(tmp_path, [True] * 10)
     rows = [row.model_copy(update={"asked": "else"}) for row in before.rows[:4]]
@@ -50,7 +67,7 @@ def test_a_baseline_that_was_blessed_is_read_again(tmp_path: Path) -> None:
     before = earlier(tmp_path, [True, False])
     path = tmp_path / "new" / "base.json"
     bless(before, path)
-    assert read_baseline(path, "full", dataset(tmp_path, 2), 1) == before
+    assert read_baseline(path, "full", dataset(tmp_path, 2), 1, "") == before
 
 
 @pytest.mark.parametrize(
@@ -71,7 +88,61 @@ def test_a_baseline_of_something_else_is_refused(
         given.path.write_text('{"id": "z", "task": "t", "target": "u"}\n')
         given = type(given)(given.path, given.columns, given.common, 1, _state(given.path))
     with pytest.raises(ConfigError, match=message):
-        read_baseline(path, arm, given, repeat)
+        read_baseline(path, arm, given, repeat, "")
+
+
+def test_a_baseline_that_is_not_all_measured_is_refused(tmp_path: Path) -> None:
+    """A row that was not measured could never get worse."""
+    lines = [line(arm.name, 1, row, passes=True) for arm in ARMS for row in (0, 1)]
+    path = tmp_path / "base.json"
+    bless(measure(dataset(tmp_path, 2), ARMS, 1, lines[:-1]), path)
+    read_baseline(path, "single", dataset(tmp_path, 2), 1, "")
+    with pytest.raises(ConfigError, match="1 of the 2 answers of the arm full are not measured"):
+        read_baseline(path, "full", dataset(tmp_path, 2), 1, "")
+
+
+def test_a_baseline_that_other_checks_decided_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    before = earlier(tmp_path, [True, False])
+    bless(before.model_copy(update={"decided_by": {"full": "one"}}), path)
+    read_baseline(path, "full", dataset(tmp_path, 2), 1, "one")
+    with pytest.raises(ConfigError, match="pass has changed since: its checks, or the judge"):
+        read_baseline(path, "full", dataset(tmp_path, 2), 1, "other")
+
+
+def test_an_older_baseline_is_read_and_said_not_to_tell_by_which_checks(tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    before = earlier(tmp_path, [True, False])
+    bless(before, path)
+    read = read_baseline(path, "full", dataset(tmp_path, 2), 1, "any")
+    words = "It does not tell by which checks it was graded: bless=true writes one that does."
+    assert compare_with_baseline(before, read, "b.json").sentence.endswith(words)
+    told = before.model_copy(update={"decided_by": {"full": "one"}})
+    assert words not in compare_with_baseline(before, told, "b.json").sentence
+
+
+def test_what_decides_are_the_required_checks_with_their_code(tmp_path: Path) -> None:
+    test = tmp_path / "test.py"
+    test.write_text("assert True")
+    word = ComparingCheck(type="contains", value="tea")
+    other = ComparingCheck(type="contains", value="milk")
+    command = CommandCheck(type="command", value=("python", "test.py"), files=(test,))
+    (moved := tmp_path / "moved").mkdir()
+    there = moved / "test.py"
+    there.write_text("assert True")
+    same: list[dict[str, CheckSettings]] = [
+        {"it": word, "run": command},
+        {"it": word.model_copy(update={"weight": 2}), "run": command},
+        {"run": command.model_copy(update={"files": (there,)}), "it": word},
+        {"it": word, "run": command, "more": other.model_copy(update={"required": False})},
+    ]
+    first = digest_checks(same[0])
+    assert {digest_checks(one) for one in same} == {first}
+    others: list[dict[str, CheckSettings]] = [{}, {"it": word}, {"it": other, "run": command}]
+    digests = [first, *map(digest_checks, others), digest_checks(same[0], {"coherence": 0.9})]
+    test.write_text("assert 1 == 1")
+    digests.append(digest_checks(same[0]))
+    assert len(set(digests)) == 6
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -82,15 +153,15 @@ def _state(path: Path) -> tuple[int, ...]:
 def test_a_file_that_is_no_baseline_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "base.json"
     with pytest.raises(ConfigError, match="there is no such file") as missing:
-        read_baseline(path, "full", dataset(tmp_path, 2), 1)
+        read_baseline(path, "full", dataset(tmp_path, 2), 1, "")
     assert "bless=true" in missing.value.hint
     path.write_text('{"format": "aeon.eval/0"}')
     with pytest.raises(ConfigError, match=r"not an eval\.json of this version") as old:
-        read_baseline(path, "full", dataset(tmp_path, 2), 1)
+        read_baseline(path, "full", dataset(tmp_path, 2), 1, "")
     assert "bless=true" in old.value.hint
     path.write_text("{}")
     with pytest.raises(ConfigError, match=r"this is not an eval\.json") as other:
-        read_baseline(path, "full", dataset(tmp_path, 2), 1)
+        read_baseline(path, "full", dataset(tmp_path, 2), 1, "")
     assert "with bless=true a new file" in other.value.hint
 
 

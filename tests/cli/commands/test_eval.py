@@ -195,6 +195,23 @@ def test_an_arm_that_is_worse_than_the_baseline_ends_with_4(
     assert "it is worse than the baseline base.json: of 12 rows" in capfd.readouterr().out
 
 
+@pytest.mark.slow
+def test_a_baseline_that_other_checks_decided_is_refused(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 2)
+    given = ['arms.it=["mode=single"]', "baseline=base.json", "batch.changed=again"]
+    check = "convergence.checks.brief={type: word-count, value: {min: %d}}"
+    assert run(server, *given, check % 1, "bless=true") == 0
+    assert run(server, *given, check % 1) == 0
+    asked = len(server.requests)
+    assert run(server, *given, check % 3) == 2
+    assert "which answers of the arm it pass has changed since" in capfd.readouterr().err
+    assert len(server.requests) == asked
+    assert run(server, *given, check % 3, "bless=true") == 0
+    assert run(server, *given, check % 3) == 0
+
+
 def test_what_could_not_be_measured_ends_with_5_before_4(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

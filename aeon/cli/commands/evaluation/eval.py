@@ -42,6 +42,7 @@ from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms, requir
 from aeon.evaluation.baseline import (
     bless,
     compare_with_baseline,
+    digest_checks,
     read_baseline,
     require_replaceable,
 )
@@ -95,6 +96,15 @@ class _ArmRuns:
         """The folder of the measurement."""
         folder: Path = self.words.out.expanduser()
         return folder
+
+    @property
+    def decided_by(self) -> dict[str, str]:
+        """For each arm a digest of what decides, besides its rows, which answers pass."""
+        if self.judge is not None:
+            return dict.fromkeys((arm.name for arm in self.arms), self.judge.digest)
+        return {
+            arm.name: digest_checks(aeon.settings.convergence.checks) for arm, aeon in self.opened
+        }
 
     def read_lines(self) -> Iterator[Line]:
         """Return the lines of the results."""
@@ -237,11 +247,12 @@ def evaluate(words: Namespace) -> int:
         if judge is None:
             _require_measure(dataset, [aeon for _, aeon in opened])
         require_answers_of(arms, words.repeat, place)
-        baseline = _read_baseline(words, judged, dataset)
-        make_folder(place.parent, "measurement")
         evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control, judge)
-        equality = evaluation.run_rows()
-        measurement = evaluation.measure_judged().model_copy(update={"equality": equality})
+        decided_by = evaluation.decided_by
+        baseline = _read_baseline(words, judged, dataset, decided_by[judged])
+        make_folder(place.parent, "measurement")
+        found = {"equality": evaluation.run_rows(), "decided_by": decided_by}
+        measurement = evaluation.measure_judged().model_copy(update=found)
         if baseline is not None:
             compared = compare_with_baseline(measurement, baseline, words.baseline.name)
             measurement = measurement.model_copy(update={"baseline": compared})
@@ -368,14 +379,16 @@ def _require_measure(dataset: Dataset, arms: Sequence[Aeon]) -> None:
     )
 
 
-def _read_baseline(words: Namespace, judged: str, dataset: Dataset) -> Measurement | None:
+def _read_baseline(
+    words: Namespace, judged: str, dataset: Dataset, decided_by: str
+) -> Measurement | None:
     if words.baseline is None:
         return None
     path = words.baseline.expanduser()
     if words.bless == "true":
         require_replaceable(path)
         return None
-    return read_baseline(path, judged, dataset, words.repeat)
+    return read_baseline(path, judged, dataset, words.repeat, decided_by)
 
 
 def _show(evaluation: _ArmRuns, measurement: Measurement) -> None:

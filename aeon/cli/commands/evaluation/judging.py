@@ -25,6 +25,7 @@ from aeon.config.compose.literal import Composition
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES, Calibration
 from aeon.domain.errors import ConfigError
+from aeon.evaluation.baseline import digest_checks
 from aeon.evaluation.judging import (
     JUDGED_ALONE,
     AnswerJudge,
@@ -124,6 +125,12 @@ class ArmJudge:
     def read(self) -> AnswerJudge:
         """Return the grader with the judgements so far."""
         return AnswerJudge(self._thresholds, self.judge.read_lines())
+
+    @property
+    def digest(self) -> str:
+        """A digest of what decides which answers pass: thresholds, criteria, checks and prompts."""
+        judge = {**self._thresholds, **self.judge.aeon.judge_digests}
+        return digest_checks(self.settings.convergence.checks, judge)
 
     @property
     def _thresholds(self) -> dict[str, float]:
