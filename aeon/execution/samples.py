@@ -292,7 +292,8 @@ class Sampler:
                 dispatcher.announce(site, "comparison", plan=plan)
                 with at_site(site):
                     answers.append(question())
-            return settle_comparison(*answers).outcome
+            later_second, later_first = answers
+            return settle_comparison(later_second, later_first).outcome
 
         try:
             for future in self._as_done([workers.submit(ask)], dispatcher):
