@@ -75,6 +75,7 @@ _ASKED_BY = (
     "provider.scenario",
 )
 _REVIEW = "Resume the run with `store.retry_unusable=all`: it asks for the review again."
+_COMPARISON = "Resume the run with `store.retry_unusable=all`: it asks for the comparison again."
 _REMEDIES_OF_ENDS = {
     "max_tool_rounds": "Allow more rounds, or describe more exactly what the step has to look up.",
     "budget": "Raise the budget: ttl.limit, or ttl.base in core mode.",
@@ -356,6 +357,7 @@ def find_degraded(
         *_list_missing_tools(state, settings, registry),
         *_servers_down(registry),
         *_list_lost_reviews(state.advisories),
+        *_list_lost_comparisons(state.passes),
         *_list_ended_steps(state),
     )
 
@@ -421,6 +423,19 @@ def _list_lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
                 kind="review_lost",
                 message=f"Pass {one.pass_number} lacks {_name_lost(one.message)}",
                 remedy=_REVIEW,
+            )
+
+
+def _list_lost_comparisons(passes: Sequence[ExecutionPass]) -> Iterator[Degradation]:
+    """Yield the comparisons of answers that failed; one that could not be paid has no error."""
+    for one in passes:
+        compared = one.evaluation_results.comparison
+        if compared and compared.outcome == "unknown" and compared.explanations:
+            yield Degradation(
+                kind="comparison_lost",
+                message=f"Pass {one.pass_number} lacks a comparison of answers: "
+                f"{' '.join(compared.explanations)}",
+                remedy=_COMPARISON,
             )
 
 

@@ -132,15 +132,17 @@ class ParentRun(Value):
     differing: int = 0
 
 
-DegradationKind = Literal["tool_missing", "server_down", "review_lost", "tools_ended"]
+DegradationKind = Literal[
+    "tool_missing", "server_down", "review_lost", "comparison_lost", "tools_ended"
+]
 
 
 class Degradation(Value):
     """Something that a run did without. `tool_missing`: the tool of `step` was not registered, so
     the model did the step, or it failed; `server_down`: an MCP server did not start; `review_lost`:
-    no review, or no assessment, was available; `tools_ended`: `step` was finished while the model
-    still requested tool calls. `remedy` says what to do, `overrides` are the overrides to type, if
-    any."""
+    no review, or no assessment, was available; `comparison_lost`: a comparison of two answers
+    failed; `tools_ended`: `step` was finished while the model still requested tool calls. `remedy`
+    says what to do, `overrides` are the overrides to type, if any."""
 
     kind: DegradationKind
     step: str | None = None

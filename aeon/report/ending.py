@@ -78,6 +78,7 @@ LACKS: Mapping[DegradationKind, str] = {
     "tool_missing": "missing tool",
     "server_down": "server down",
     "review_lost": "lost review",
+    "comparison_lost": "lost comparison",
     "tools_ended": "look-ups cut short",
 }
 """The words for what a run did without."""
@@ -222,6 +223,8 @@ def _describe_lack(kind: DegradationKind, number: int, total: int) -> str:
             return f"{count_noun(number, 'MCP server')} did not start"
         case "review_lost":
             return f"{name_lost_reviews(number)} could not be had"
+        case "comparison_lost":
+            return f"{count_noun(number, 'comparison')} could not be had"
         case _:
             return f"{_of_steps(number, total)} finished while tools were still asked for"
 

@@ -10,7 +10,7 @@ import pytest
 
 from aeon import Aeon, ConfigError
 from aeon.app.record import find_degraded
-from aeon.domain.errors import Truncated
+from aeon.domain.errors import RequestRefused, Truncated
 from aeon.domain.history import Advisory, RunState
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMRequest
@@ -18,6 +18,7 @@ from aeon.domain.result import RunResult
 from aeon.report.ending import headline, tone
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
+from tests.kernel.test_patience import changing
 from tests.support.scripted_model import (
     ScriptedModel,
     blocked,
@@ -138,6 +139,15 @@ def test_a_review_that_could_not_be_had_is_named() -> None:
     assert (result.termination_reason, found.kind) == ("converged", "review_lost")
     assert "Pass 0 lacks a review" in found.message
     assert "; 1 review or assessment could not be had" in headline(result)
+
+
+def test_changed_answers_that_could_not_be_compared_are_named() -> None:
+    scripted = changing(0.5, comparison=RequestRefused("no", status=400))
+    result = run(scripted, "refinement.accept=not_worse", "convergence.patience=1")
+    assert [one.kind for one in result.degraded] == ["comparison_lost"]
+    assert result.degraded[0].message == "Pass 2 lacks a comparison of answers: no"
+    assert "store.retry_unusable=all" in result.degraded[0].remedy
+    assert "; 1 comparison could not be had" in headline(result)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ _STYLES = {
     "missing tool": "yellow",
     "server down": "yellow",
     "lost review": "yellow",
+    "lost comparison": "yellow",
     "error": "red",
     "blocked": "yellow",
     "failed": "red",

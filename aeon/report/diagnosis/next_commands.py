@@ -34,6 +34,7 @@ _LONGEST_TASK = 400
 _MOST = 5
 _BLANK = '="..."'  # stays as it is: quotes tell that a text belongs there
 _TEXTS = ("++convergence.criteria.", "++inputs.")
+_LOST = ("review_lost", "comparison_lost")
 _OPEN_ENDS = ("failed", "interrupted", "step_failed")
 _latest: tuple[RunResult, Points] | None = None
 
@@ -92,7 +93,7 @@ def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator
     is_cut = "pending" in result.steps_left.values()
     if raised and (is_cut or raised[0].startswith("refinement.")):
         yield Remedy("To continue with higher limits", tuple(raised))
-    if not result.exit_status and any(one.kind == "review_lost" for one in result.degraded):
+    if not result.exit_status and any(one.kind in _LOST for one in result.degraded):
         yield Remedy("To ask again for the lost reviews", ("store.retry_unusable=all",))
     is_silent = result.configuration["interaction"]["kind"] == "none"
     if is_silent and open_questions(result.follow_up_questions):
