@@ -63,6 +63,7 @@ class _Written(_Strict):
     unusable_steps: list[str] = []
     unusable_calls: list[str] = []
     degraded: list[str] = []
+    degraded_messages: list[str] = []
     calls: _Count = 0
     input_tokens: _Count = 0
     output_tokens: _Count = 0
@@ -95,6 +96,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "unusable_steps": list(result.unusable_steps),
         "unusable_calls": list(result.unusable_calls),
         "degraded": sorted({one.kind for one in result.degraded}),
+        "degraded_messages": list(dict.fromkeys(one.message for one in result.degraded)),
         "calls": usage.requests,
         **usage.model_dump(include={"input_tokens", "output_tokens", "cost"}),
         "seconds": round(result.timings.total_seconds, 3),

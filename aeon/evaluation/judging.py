@@ -79,6 +79,14 @@ def is_judged(line: Line) -> bool:
     return line["ended"] in ("completed", "check_failed") and is_whole
 
 
+def explain_missing(line: Line | None) -> str:
+    """Return why an answer has no judgement, by its line, if it has one."""
+    line = line or {}
+    error = line.get("error") or {}
+    lost = "; ".join(line.get("degraded_messages") or ())
+    return error.get("message") or lost or "the judge did not answer"
+
+
 def read_judgement(line: Line) -> Judgement:
     """Return the judgement in the line of an answer that was judged alone."""
     scores = {name: line["scores"][f"{name}_score"] for name in SCORE_CODES}
@@ -109,10 +117,7 @@ class AnswerJudge:
             return Grade(verdict="passed", score=1.0)
         judged = self.lines.get(name)
         if judged is None or not is_judged(judged):
-            reason = ((judged or {}).get("error") or {}).get(
-                "message"
-            ) or "the judge did not answer"
-            return leave_unmeasured(reason)
+            return leave_unmeasured(explain_missing(judged))
         return self._grade_judged(judged)
 
     def _grade_judged(self, line: Line) -> Grade:

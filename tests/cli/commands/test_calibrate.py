@@ -275,6 +275,19 @@ def test_a_judgement_that_could_not_be_had_ends_with_5_and_promises_nothing(
 
 
 @pytest.mark.slow
+def test_a_judge_that_is_down_is_named_with_its_error(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_labels(tmp_path, 1, 1)
+    server.script["convergence"] = Failure(400, body={"error": {"message": "no such grader"}})
+    assert run(server, "repeat=1") == 5
+    err = capfd.readouterr().err
+    assert "Too few answers were judged for a result" in err
+    assert "The first judgement that failed: Pass 1 lacks" in err
+    assert "no such grader" in err
+
+
+@pytest.mark.slow
 def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
     tmp_path: Path, server: OpenAIServer
 ) -> None:

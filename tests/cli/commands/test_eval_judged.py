@@ -135,11 +135,17 @@ def test_what_is_judged_is_not_asked_again_whatever_the_thresholds_are(
 
 
 @pytest.mark.slow
-def test_a_judgement_that_could_not_be_had_is_not_measured(server: OpenAIServer) -> None:
+def test_a_judgement_that_could_not_be_had_is_not_measured_and_says_why(
+    server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
     server.script["convergence"] = lambda received: (
-        Failure(400) if number_of(received) == 3 else judge(received)
+        Failure(400, body={"error": {"message": "no such grader"}})
+        if number_of(received) == 3
+        else judge(received)
     )
     assert run(server, "threshold=0.1") == 5
+    assert "no such grader" in capfd.readouterr().out
+    assert "no such grader" in Path("out/rows.csv").read_text()
     (arm,) = read_evaluation()["arms"]
     assert (arm["passed"], arm["not_measured"]) == (14, 1)
     server.script["convergence"] = judge

@@ -4,13 +4,14 @@ chooses a threshold that limits false convergence."""
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from aeon.batch.half_price import remove_journal
 from aeon.batch.runner import GroupControl, group_endpoints
+from aeon.batch.summary import Line
 from aeon.cli.commands.evaluation.judging import make_folder, open_judge
 from aeon.cli.job.prepare import read_settings
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
@@ -37,11 +38,13 @@ from aeon.evaluation.calibration.option import (
     write_option,
 )
 from aeon.evaluation.calibration.sentences import describe_need, write_report
+from aeon.evaluation.judging import explain_missing, is_judged
 from aeon.observability.artefacts import replace_file, write_json
-from aeon.report.words import command_of, relative_to_here
+from aeon.report.words import command_of, one_line, relative_to_here
 
 JUDGEMENTS = "judgements.jsonl"
 REPORT = "calibration.json"
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ def calibrate(words: Namespace) -> int:
         return INTERRUPTED
     if report is None or report.not_measured:
         _show(report, place)
+        _explain_failure(lines.values())
         return NOT_MEASURED
     remove_journal(place.judgements)
     _show(report, place)
@@ -137,6 +141,14 @@ def _show(report: CalibrationReport | None, place: _CalibrationPlace) -> None:
         return
     replace_file(place.folder / REPORT, write_json(report.model_dump(mode="json")))
     put(fit_rows(write_report(report), hanging=0))
+
+
+def _explain_failure(lines: Iterable[Line]) -> None:
+    failed = next((line for line in lines if not is_judged(line)), None)
+    if failed is not None:
+        say(
+            f"The first judgement that failed: {one_line(explain_missing(failed), _LONGEST_REASON)}"
+        )
 
 
 def _write(report: CalibrationReport, place: _CalibrationPlace, settings: Settings) -> int:
