@@ -123,39 +123,49 @@ def compare_with_baseline(
 ) -> BaselineComparison:
     """Compare the judged arm with the same rows of an earlier measurement, called `name`."""
     arm = evaluation.judged
-    before = {row.id: row for row in baseline.rows}
-    same = [
-        (row, before[row.id])
-        for row in evaluation.rows
-        if row.id in before and before[row.id].asked == row.asked
-    ]
-    improved = sum(now.count(arm) > earlier.count(arm) for now, earlier in same)
-    degraded = sum(now.count(arm) < earlier.count(arm) for now, earlier in same)
+    changes = _list_changes(evaluation, baseline)
+    improved = sum(change > 0 for change in changes)
+    degraded = sum(change < 0 for change in changes)
     p = statistics.mcnemar_worse(improved, degraded)
     # With repeats, more rows may degrade than improve although more answers pass.
-    has_fewer = sum(now.count(arm) - earlier.count(arm) for now, earlier in same) < 0
-    is_worse = p <= statistics.LEVEL and has_fewer
-    state = "worse than" if is_worse else "not worse, by this test, than"
-    sentence = (
-        f"{arm} is {state} the baseline {name}: of {count_noun(len(same), 'row')} that both have, "
-        f"{improved} improved and {degraded} degraded, p = {p:.2g}."
-    )
-    if p <= statistics.LEVEL and not has_fewer:
-        sentence += " No fewer answers passed."
-    if arm not in baseline.decided_by:
-        sentence += (
-            " It does not tell by which checks it was graded: bless=true writes one that does."
-        )
-    return BaselineComparison(
+    is_worse = p <= statistics.LEVEL and sum(changes) < 0
+    comparison = BaselineComparison(
         arm=arm,
         baseline=name,
-        rows=len(same),
+        rows=len(changes),
         improved=improved,
         degraded=degraded,
         p=p,
         is_worse=is_worse,
-        sentence=sentence,
+        sentence="",
     )
+    sentence = _describe(comparison, tells_checks=arm in baseline.decided_by)
+    return comparison.model_copy(update={"sentence": sentence})
+
+
+def _list_changes(evaluation: Measurement, baseline: Measurement) -> list[int]:
+    """Return for each row that both have how many more answers of the judged arm passed."""
+    arm = evaluation.judged
+    before = {(row.id, row.asked): row.count(arm) for row in baseline.rows}
+    return [
+        row.count(arm) - before[row.id, row.asked]
+        for row in evaluation.rows
+        if (row.id, row.asked) in before
+    ]
+
+
+def _describe(comparison: BaselineComparison, *, tells_checks: bool) -> str:
+    state = "worse than" if comparison.is_worse else "not worse, by this test, than"
+    sentence = (
+        f"{comparison.arm} is {state} the baseline {comparison.baseline}: of "
+        f"{count_noun(comparison.rows, 'row')} that both have, {comparison.improved} improved and "
+        f"{comparison.degraded} degraded, p = {comparison.p:.2g}."
+    )
+    if comparison.p <= statistics.LEVEL and not comparison.is_worse:
+        sentence += " No fewer answers passed."
+    if not tells_checks:
+        sentence += " The baseline does not tell by which checks it was graded: bless=true writes one that does."
+    return sentence
 
 
 def bless(evaluation: Measurement, path: Path) -> None:

@@ -62,20 +62,20 @@ def count_trials(passed: Sequence[int], repeat: int) -> float:
     return min(rows * repeat, max(rows, independent))
 
 
-def change_interval(changes: Sequence[float], repeat: int) -> Interval:
+def change_interval(changes: Sequence[int], repeat: int) -> Interval:
     """Return the interval of the mean change of the pass rate between two arms; `changes` holds
-    that of each row, run `repeat` times. It is Wald's, adjusted in the way of Agresti and Min so
-    that it also holds where few rows change: half a row is added that improved by one answer, and
-    half a row that degraded by one."""
+    how many more answers passed to each row, run `repeat` times. It is Wald's, adjusted in the way
+    of Agresti and Min so that it also holds where few rows change: half a row is added that
+    improved by one answer, and half a row that degraded by one."""
     rows = len(changes)
     weight = rows + 1
-    mean = math.fsum(changes) / weight
-    square = (math.fsum(change**2 for change in changes) + repeat**-2) / weight
+    mean = sum(changes) / weight
+    square = (sum(change**2 for change in changes) + 1) / weight
     critical = CRITICAL
     if repeat > 1:  # the halves are too small to make up for few rows
         critical = student_quantile(1 - LEVEL / 2, max(1, rows - 1))
     spread = critical * math.sqrt((square - mean**2) / weight)
-    return Interval(max(-1.0, mean - spread), min(1.0, mean + spread))
+    return Interval(max(-1.0, (mean - spread) / repeat), min(1.0, (mean + spread) / repeat))
 
 
 def pass_at(passed: int, of: int, k: int) -> float:

@@ -165,6 +165,7 @@ def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]
     p = statistics.mcnemar(improved, degraded)
     # With repeats, more rows may improve than degrade although fewer answers pass.
     agrees = sum(changes) * (improved - degraded) > 0
+    to_decide = statistics.rows_to_decide(improved, degraded, len(rows))
     unmeasured = arm.not_measured + other.not_measured
     comparison = ArmComparison(
         arm=arm.name,
@@ -172,17 +173,13 @@ def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]
         improved=improved,
         degraded=degraded,
         difference=sum(changes) / arm.answers,
-        difference_interval=statistics.change_interval(
-            [change / repeat for change in changes], repeat
-        ),
+        difference_interval=statistics.change_interval(changes, repeat),
         score_difference=fmean(scores),
         score_difference_interval=_find_interval(scores),
         improvements_per_degradation=improved / degraded if degraded else None,
         p=p,
         is_decisive=p <= statistics.LEVEL and agrees and not unmeasured,
-        rows_to_decide=(
-            statistics.rows_to_decide(improved, degraded, len(rows)) if agrees else None
-        ),
+        rows_to_decide=to_decide if agrees else None,
         tokens_ratio=arm.tokens / other.tokens if other.tokens else None,
         sentence="",
     )

@@ -115,7 +115,9 @@ def test_an_older_baseline_is_read_and_said_not_to_tell_by_which_checks(tmp_path
     before = earlier(tmp_path, [True, False])
     bless(before, path)
     read = read_baseline(path, "full", dataset(tmp_path, 2), 1, "any")
-    words = "It does not tell by which checks it was graded: bless=true writes one that does."
+    words = (
+        "The baseline does not tell by which checks it was graded: bless=true writes one that does."
+    )
     assert compare_with_baseline(before, read, "b.json").sentence.endswith(words)
     told = before.model_copy(update={"decided_by": {"full": "one"}})
     assert words not in compare_with_baseline(before, told, "b.json").sentence

@@ -213,7 +213,7 @@ def find_coverage(rows: int) -> list[float]:
         for degraded in range(rows + 1 - improved):
             then = stats.binom.pmf(degraded, rows - improved, degrades / (1 - improves))
             same = rows - improved - degraded
-            changes = [1.0] * improved + [-1.0] * degraded + [0.0] * same
+            changes = [1] * improved + [-1] * degraded + [0] * same
             low, high = change_interval(changes, 1)
             is_inside = (low <= improves - degrades) & (improves - degrades <= high)
             held += first * then * is_inside
@@ -249,17 +249,17 @@ def test_the_interval_of_a_difference_of_repeated_rows_holds_95_of_100(rows: int
             both = [
                 sum(random.random() < chance for _ in range(repeat)) for chance in (first, second)
             ]
-            changes.append((both[0] - both[1]) / repeat)
+            changes.append(both[0] - both[1])
         low, high = change_interval(changes, repeat)
         held += low <= one - other <= high
     assert 0.94 <= held / trials <= 0.96
 
 
 def test_arms_that_answer_all_rows_alike_may_still_differ_a_little() -> None:
-    low, high = change_interval([0.0] * 20, 1)
+    low, high = change_interval([0] * 20, 1)
     assert -low == high == pytest.approx(0.0933, abs=1e-4)
-    assert change_interval([1.0], 1).high == 1
-    assert change_interval([0.25], 4).low == -1
+    assert change_interval([1], 1).high == 1
+    assert change_interval([1], 4).low == -1
 
 
 def list_figures(rows: int, *, single: bool = False) -> list[str]:
