@@ -95,7 +95,7 @@ def select_choices(
     if overrides is None:
         return None
     try:
-        parsed = [_Choice(text, parse(text)) for text in overrides]
+        parsed = [_TypedOverride(text, parse(text)) for text in overrides]
     except ConfigError:
         return None
     choices = [one for one in parsed if not one.is_apart]
@@ -107,7 +107,7 @@ def select_choices(
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _TypedOverride:
     """An override of a recorded run."""
 
     text: str
