@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
@@ -38,6 +38,7 @@ from aeon.execution.outcome import (
 from aeon.execution.side_by_side import SideBySide
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.tool_steps import AskRound, ToolRounds, select_tools
+from aeon.llm.prompts import remove_part_ends
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import (
     ContextPart,
@@ -54,6 +55,9 @@ from aeon.store.session import DoStep
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
+
+_MOST_CONTEXTS = 64
+"""Rendered contexts that are kept: those of the steps under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,8 @@ class StepWorker:
         self._max_steps = max_steps
         self._side_by_side = SideBySide(self._invoker, max_parallel)
         self.call: CallName = "direct" if direct else "step"
+        # It stands in the record of a step and in its prompt.
+        self._render_context = lru_cache(_MOST_CONTEXTS)(self._make_context)
 
     def recall(self) -> JsonMapping:
         """Return the current content of memory, as far as steps may see it."""
@@ -130,7 +136,10 @@ class StepWorker:
 
     def context(self, parts: Sequence[ContextPart]) -> str:
         """Render what earlier steps pass to a step, as text (the template `_context.j2`)."""
-        return self._structured.text("_context.j2", {"parts": parts})
+        return remove_part_ends(self._render_context(tuple(parts)))
+
+    def _make_context(self, parts: tuple[ContextPart, ...]) -> str:
+        return self._structured.part("_context.j2", {"parts": parts})
 
     @property
     def has_tools(self) -> bool:
@@ -305,6 +314,7 @@ class StepWorker:
     def _variables(self, step: PlanStep, situation: Situation) -> JsonObject:
         plan = situation.plan
         subplan = plan.subplan_of(step)
+        parts = self._collect_context(step, situation)
         shown = self._show_context(step, situation)
         return {
             "task": plan.task,
@@ -312,7 +322,8 @@ class StepWorker:
             "subplan": subplan and subplan.model_dump(),
             **outline_view(plan, step, self._outline_steps),
             "step": shown.model_dump(),
-            "context_parts": self._collect_context(step, situation),
+            "incoming_context": self._render_context(parts) if parts else "",
+            "context_steps": list(dict.fromkeys(part.step_id for part in parts)),
             "ttl_remaining": situation.ttl_remaining,
             **self._memory.variables(situation.memory),
             **self._show_inputs(step),

@@ -314,7 +314,12 @@ class PromptLibrary:
 
     def text(self, name: str, variables: JsonMapping) -> str:
         """Render any template. Raises PromptError with file and line."""
-        return self._render(name, variables).replace(_PART_END, "")
+        return remove_part_ends(self.part(name, variables))
+
+    def part(self, name: str, variables: JsonMapping) -> str:
+        """Render a part of a prompt, with the marks of its own `{% part_end %}`. Raises
+        PromptError."""
+        return self._render(name, variables)
 
     def _render(self, name: str, variables: JsonMapping) -> str:
         template = self._template(name)
@@ -513,6 +518,11 @@ def _find_required(tree: nodes.Template) -> dict[str, int]:
         for used in reversed(list(tree.find_all(nodes.Name)))
         if used.name in undeclared
     }
+
+
+def remove_part_ends(part: str) -> str:
+    """Return a rendered part without the marks of `{% part_end %}`."""
+    return part.replace(_PART_END, "")
 
 
 def _find_part_ends(rendered: str) -> tuple[str, tuple[int, ...]]:

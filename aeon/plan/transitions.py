@@ -141,13 +141,15 @@ def collect_incoming_context(
 ) -> tuple[ContextPart, ...]:
     """Return outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
     parts: list[ContextPart] = []
+    shared: set[str] = set()
     # The final step's answer has a schema of its own: its prompt begins like no other.
-    others = [one for one in plan.steps if one.step_id != step.step_id]
-    if is_only_final(step, plan):
-        others = []
+    if not is_only_final(step, plan):
+        for other in plan.steps:
+            if other.step_id != step.step_id:
+                shared.update(other.dependencies)
     for earlier in plan.steps:
         if earlier.step_id in step.dependencies:
-            is_shared = any(earlier.step_id in other.dependencies for other in others)
+            is_shared = earlier.step_id in shared
             parts += (
                 replace(part, is_shared=is_shared)
                 for part in _collect_parts(earlier, results.get(earlier.step_id))

@@ -62,6 +62,11 @@ class StructuredCaller(Supervisor):
         """Render a template that belongs to no call. Raises PromptError."""
         return self._prompts.text(name, variables)
 
+    def part(self, name: str, variables: JsonMapping) -> str:
+        """Render a part of a prompt, with the marks of where its own parts end. Raises
+        PromptError."""
+        return self._prompts.part(name, variables)
+
     def select_inputs(self, names: Collection[str]) -> dict[str, str]:
         """Return the run's inputs with these names."""
         return {name: text for name, text in self._shared["inputs"].items() if name in names}
