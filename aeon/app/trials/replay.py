@@ -12,8 +12,8 @@ from time import perf_counter
 from xml.etree import ElementTree
 
 from aeon.app.aeon import Aeon
+from aeon.app.trials.choices import Today, select_choices
 from aeon.config import load, recording
-from aeon.config.choices import Today, select_choices
 from aeon.config.compose.literal import Composition, quote, quote_override
 from aeon.config.compose.recorded import Key, leaves, record
 from aeon.config.marks import take_from_others

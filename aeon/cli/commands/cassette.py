@@ -175,9 +175,9 @@ def check_replays(given: Namespace) -> int:
     not. Raises ConfigError for a file that is not a cassette, for a project that is not valid or
     not trusted, and for a results file that exists and is none of JUnit, ArtefactError for one that
     cannot be written."""
+    from aeon.app.trials.choices import Today
     from aeon.app.trials.replay import check_recording, write_junit
     from aeon.cli.job.arguments import read_composition
-    from aeon.config.choices import Today
 
     if given.junit is not None:
         _require_replaceable(given.junit)
@@ -329,7 +329,7 @@ def _find_choices(
     origin: JsonMapping, settings: JsonMapping, missing: Sequence[str], scrubber: Scrubber
 ) -> tuple[str, ...] | None:
     """Return what was typed for a run, without secrets; None where it cannot be composed again."""
-    from aeon.config.choices import find_choices  # slow to load
+    from aeon.app.trials.choices import find_choices  # slow to load
     from aeon.config.compose.compose import parse
 
     choices = find_choices(origins.parse(origin, "its origin"), settings, missing)
