@@ -90,10 +90,10 @@ def step_result(
     quotes = answer.get("quotes")
     if quotes and as_json:
         raise InvalidAnswer([FieldError("/quotes", "JSON quotes nothing: give all of it")])
-    if quotes:
-        output = join_quotes(output, quotes, quotable)
     if as_json:
         output = json.dumps(output, ensure_ascii=False, indent=2)
+    elif quotes or quotable:
+        output = join_quotes(output, quotes or (), quotable)
     return StepResult(
         step_id=step_id,
         step_output=output,

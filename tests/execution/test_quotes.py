@@ -168,6 +168,15 @@ def test_in_core_mode_every_output_that_is_shown_may_be_quoted() -> None:
     assert OUTPUTS["report"] in model.prompts("step")[0]
 
 
+def test_a_marker_that_no_entry_is_for_goes_to_repair() -> None:
+    loose = {**clear("Here: [[report]]"), "quotes": []}
+    mended = {**clear("[[report]]"), "quotes": [quote("report", "[[report]]")]}
+    model = ScriptedModel(step=loose, repair=mended)
+    assert carry_out(model, FINAL, PLAN).result.step_output == OUTPUTS["report"]
+    (prompt,) = model.prompts("repair")
+    assert "which no entry of quotes is for" in prompt
+
+
 def test_a_wrong_edit_goes_to_repair() -> None:
     wrong = {**clear("[[report]]"), "quotes": [quote("report", "[[report]]", ("9", "6"))]}
     right = {**wrong, "quotes": [quote("report", "[[report]]", ("5", "6"))]}
