@@ -36,12 +36,12 @@ class _PrefixEnd:
 
 @dataclass(frozen=True, slots=True)
 class ChosenMarks:
-    """The marks of one request: their positions by message index, and their digests. `writes` is
-    the last one, if no other request is writing it."""
+    """The marks of one request: their positions by message index, and their digests. `new` are
+    those that it writes to the cache."""
 
     positions: Mapping[int, Sequence[int]] = field(default_factory=dict)
     digests: Sequence[bytes] = ()
-    writes: bytes | None = None
+    new: frozenset[bytes] = frozenset()
 
 
 class MarkedPrefixes:
@@ -61,7 +61,7 @@ class MarkedPrefixes:
 
         Marks the longest prefix that was marked before, so that it is read from the cache, and the
         last ends of parts, so that a later prompt can read those; but nothing new where another
-        request is writing the same, since both would pay for writing it.
+        request is writing one of them, since both would pay for writing it.
         """
         places = list(_find_places(messages, part_ends, kind))
         if not places:
@@ -71,17 +71,16 @@ class MarkedPrefixes:
             latest = places[-MOST_MARKS:]
             if known and known[0] not in latest:
                 latest = [*known, *latest[1:]]
-            writes = latest[-1].digest
-            if writes in self._being_written:
-                return _choose(known, None)
-            self._being_written.add(writes)
-        return _choose(latest, writes)
+            new = {place.digest for place in latest} - self._digests.keys()
+            if not new.isdisjoint(self._being_written):
+                return _choose(known, frozenset())
+            self._being_written |= new
+        return _choose(latest, frozenset(new))
 
     def settle(self, marks: ChosenMarks, *, is_answered: bool) -> None:
         """Remember the marks of a request, if it was answered."""
         with self._lock:
-            if marks.writes is not None:
-                self._being_written.discard(marks.writes)
+            self._being_written -= marks.new
             if not is_answered:
                 return
             for digest in marks.digests:
@@ -91,11 +90,11 @@ class MarkedPrefixes:
                 self._digests.popitem(last=False)
 
 
-def _choose(places: Sequence[_PrefixEnd], writes: bytes | None) -> ChosenMarks:
+def _choose(places: Sequence[_PrefixEnd], new: frozenset[bytes]) -> ChosenMarks:
     positions: dict[int, list[int]] = {}
     for place in places:
         positions.setdefault(place.message, []).append(place.end)
-    return ChosenMarks(positions, [place.digest for place in places], writes)
+    return ChosenMarks(positions, [place.digest for place in places], new)
 
 
 def _find_places(

@@ -88,7 +88,7 @@ class OpenAIAdapter:
             is_answered = False
             try:
                 made = self._attempt(wire, dialect, server, closings)
-                is_answered = made.failure is None
+                is_answered = made.is_answer
             finally:
                 server.prefixes.settle(wire.chosen_marks, is_answered=is_answered)
             return made

@@ -99,8 +99,9 @@ def test_what_another_request_is_writing_is_not_written_twice() -> None:
     body_of(asked(LONG), prefixes)
     first, body = send(asked(LONG, PART), prefixes)
     assert marked_texts(body) == [LONG, PART]
-    _, beside = send(asked(LONG, PART), prefixes)
-    assert marked_texts(beside) == [LONG]
+    for parts in ((LONG, PART), (LONG, PART, "and more")):
+        _, beside = send(asked(*parts), prefixes)
+        assert marked_texts(beside) == [LONG]
     prefixes.settle(first.chosen_marks, is_answered=True)
     assert marked_texts(body_of(asked(LONG, PART), prefixes)) == [LONG, PART]
 
