@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from aeon.app.aeon import Aeon
 from aeon.app.trials.choices import Today, select_choices
 from aeon.config import load, recording
-from aeon.config.compose.literal import Composition, quote, quote_override
+from aeon.config.compose.literal import Composition, key_of, quote, quote_override
 from aeon.config.compose.recorded import Key, leaves, record
 from aeon.config.marks import take_from_others
 from aeon.config.recording import parse_of_cassette, read_usual
@@ -39,13 +39,15 @@ _MOST_KEYS = 5
 @dataclass(frozen=True, slots=True)
 class CheckedRecording:
     """A recording that was run again. `divergence` says where it first departed, empty where it did
-    not, and `causes` what has changed that may explain it."""
+    not, and `causes` what has changed that may explain it. `has_own_settings`: the recorded
+    settings were taken, since it is not known what was typed for the run."""
 
     path: Path
     seconds: float
     answers: int
     divergence: str = ""
     causes: tuple[str, ...] = ()
+    has_own_settings: bool = False
 
     @property
     def holds(self) -> bool:
@@ -69,13 +71,15 @@ def check_recording(
     recorded = sum(entry.request.kind == "model" and entry.usable for entry in cassette.answers)
     divergence = ""
     causes: tuple[str, ...] = ()
+    replayed = None
     try:
+        replayed = _compose_choices(cassette, path, today)
         composition = recording.composition(
             Composition(
                 overrides=tuple(map(quote_override, (*_list_replay(path), *overrides))),
                 # Only overrides choose options of a folder, and composing with one takes longer.
                 config_dir=today.config_dir if overrides else None,
-                replayed=_compose_choices(cassette, path, today),
+                replayed=replayed,
             )
         )
         settings = load.compose_settings(composition)
@@ -87,7 +91,8 @@ def check_recording(
         # A recording may be anybody's, and name what it wants.
         divergence = f"it cannot be started: {one_line(error.message)}"
         causes = (error.hint,) if error.hint else ()
-    return CheckedRecording(path, perf_counter() - began, recorded, divergence, causes)
+    seconds = perf_counter() - began
+    return CheckedRecording(path, seconds, recorded, divergence, causes, replayed is None)
 
 
 def _compose_choices(cassette: Cassette, path: Path, today: Today) -> JsonObject | None:
@@ -102,14 +107,12 @@ def _compose_choices(cassette: Cassette, path: Path, today: Today) -> JsonObject
     try:
         return today.compose(choices)
     except ConfigError as error:
-        raise ConfigError(error.message, hint=_explain_choices(choices, today)) from None
-
-
-def _explain_choices(choices: Sequence[str], today: Today) -> str:
-    typed = " ".join(choices)
-    if today.config_dir is None:
-        return f"It was recorded with {typed}: give the folder of configuration (--config-dir)."
-    return f"It was recorded with {typed}; options are looked for in {today.config_dir}."
+        hints = [error.hint] if error.hint else []
+        if today.config_dir is None and any("." not in key_of(text) for text in choices):
+            hints.append(
+                f"It was recorded with {' '.join(choices)}; --config-dir names a folder of options."
+            )
+        raise ConfigError(error.message, hint=" ".join(hints)) from None
 
 
 def _list_replay(path: Path) -> tuple[str, ...]:
@@ -206,6 +209,9 @@ def write_junit(checked: Sequence[CheckedRecording]) -> bytes:
     for one in checked:
         name = encode_for_xml(str(one.path))
         case = ElementTree.SubElement(suite, "testcase", name=name, time=f"{one.seconds:.3f}")
+        if one.has_own_settings:
+            said = ElementTree.SubElement(case, "system-out")
+            said.text = "checked with its own settings, not with today's"
         if not one.holds:
             failure = ElementTree.SubElement(
                 case, "failure", message=encode_for_xml(one.divergence.partition("\n")[0])

@@ -245,7 +245,8 @@ def _describe_replay(one: CheckedRecording) -> str:
     path = relative_to_here(one.path)
     answers = count_noun(one.answers, "answer")
     if one.holds:
-        return f"{path}: as recorded, {answers}, {format_seconds(one.seconds)}"
+        own = ", with its own settings" if one.has_own_settings else ""
+        return f"{path}: as recorded{own}, {answers}, {format_seconds(one.seconds)}"
     divergence = escape_controls(one.divergence)
     causes = "".join(f"\n  {one_line(cause)}" for cause in one.causes)
     return f"{path}: {divergence}{causes}"
@@ -288,6 +289,11 @@ def _report_export(made: Cassette, out: Path, scrubber: Scrubber) -> None:
     if needed:
         where = f"they are not in {out} or not applied from it"
         say(f"A replay must be given these, {where}: {one_line(', '.join(needed))}.")
+    if made.origin and made.origin.get("choices") is None:
+        say(
+            "It does not say what was typed, so `aeon replay-check` takes its own settings "
+            "in place of today's."
+        )
 
 
 def _warn_of_unset(names: frozenset[str], out: Path) -> None:

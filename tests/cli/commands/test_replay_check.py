@@ -114,7 +114,7 @@ def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
 def test_the_command_has_a_status_and_a_file_for_a_pipeline(aeon: RunAeon, tmp_path: Path) -> None:
     prompts = f"prompts.dir={own_prompts(tmp_path)}"
     ended = aeon("replay-check", str(SUM), f"junit={tmp_path / 'good.xml'}")
-    assert (ended.status, "as recorded, 6 answers" in ended.out) == (0, True)
+    assert (ended.status, "as recorded, with its own settings, 6 answers" in ended.out) == (0, True)
     ended = aeon("replay-check", str(SUM), prompts, f"junit={tmp_path / 'bad.xml'}")
     assert ended.status == 4
     assert "1 recording: 1 differs." in ended.err
@@ -134,7 +134,7 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_from_being_checked(
     ended = aeon("replay-check", str(tmp_path / "gone.aeon"), str(SUM), f"junit={junit}")
     assert ended.status == 2
     assert "gone.aeon cannot be read" in ended.err
-    assert "as recorded, 6 answers" in ended.out
+    assert "as recorded, with its own settings, 6 answers" in ended.out
     assert junit.is_file()
 
 
@@ -283,6 +283,13 @@ def test_an_unchanged_project_makes_no_difference(
     assert checked.status == 0, checked.out
 
 
+def test_a_recording_that_is_checked_with_its_own_settings_says_so(aeon: RunAeon) -> None:
+    ended = aeon("replay-check", str(SUM))
+    assert "as recorded, with its own settings, 6 answers" in ended.out
+    whole = check_recording(SUM, [], environ={})
+    assert b"checked with its own settings" in write_junit([whole])
+
+
 @pytest.mark.slow
 def test_an_option_of_a_resumed_run_makes_no_difference(aeon: RunAeon, project: Path) -> None:
     record(aeon, "limits.max_passes=4")
@@ -338,7 +345,7 @@ def test_choices_that_cannot_be_composed_again_leave_a_recording_its_settings(
     [
         (5, "its origin"),
         ([None], "its origin"),
-        (["limits=" + 5_000 * "x"], "It was recorded with limits=xxx"),
+        (["limits=" + 5_000 * "x"], "it cannot be started: "),
         (["limits='x\\n::stop-commands::t'"], "no such option"),
     ],
 )
