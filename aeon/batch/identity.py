@@ -7,6 +7,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from aeon.app.aeon import Aeon
+from aeon.checks.selection import digest_code
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings, engine_settings, hash_of_json
@@ -36,10 +37,13 @@ _PART = 6
 
 def identify(aeon: Aeon) -> str:
     """Return the identity of a configuration: a digest of all, in hex, and for each key that
-    differs from Aeon's default, its name and a short digest. Settings of transport and
-    observability do not count."""
+    differs from Aeon's default, its name and a short digest. The code that checks call counts,
+    settings of transport and observability do not."""
     values = _values_of(aeon.settings)
     values |= {name: aeon.hashes[name] for name in ("prompts", "schemas")}
+    checks = aeon.settings.convergence.checks
+    code = {f"convergence.checks.{name}.code": digest_code(one) for name, one in checks.items()}
+    values |= {key: digest for key, digest in code.items() if digest}
     usual = _values_of(compose_settings(Composition()))
     digests = {key: hash_of_json(value) for key, value in values.items()}
     own = sorted(key for key, value in values.items() if key not in usual or usual[key] != value)

@@ -1,5 +1,7 @@
 """What tells the rows of one batch from those of another."""
 
+from pathlib import Path
+
 import pytest
 
 from aeon.app.aeon import Aeon
@@ -105,3 +107,18 @@ def test_a_group_is_not_named_beside_its_key():
         "limits.max_passes",
         "x",
     ]
+
+
+def test_rows_that_other_code_of_a_check_decided_are_another_batch(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "answer_test.sh").write_text("exit 0\n", encoding="utf-8")
+    check = (
+        "convergence.checks={tests: {type: command, value: [sh, answer_test.sh], "
+        f"files: [{tmp_path / 'answer_test.sh'}]}}}}"
+    )
+    before, _ = digests(check)
+    assert digests(check)[0] == before
+    (tmp_path / "answer_test.sh").write_text("exit 1\n", encoding="utf-8")
+    after, _ = digests(check)
+    assert find_differing_keys(before, after) == ["convergence.checks.tests.code"]

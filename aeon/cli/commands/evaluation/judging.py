@@ -128,8 +128,12 @@ class ArmJudge:
 
     @property
     def digest(self) -> str:
-        """A digest of what decides which answers pass: thresholds, criteria, checks and prompts."""
-        judge = {**self._thresholds, **self.judge.aeon.judge_digests}
+        """A digest of what decides which answers pass: thresholds, criteria, checks, prompts, and
+        the judge's model."""
+        settings = self.judge.aeon.settings
+        model = settings.roles.grader.model or settings.provider.model
+        judged_by = {"provider": settings.provider.kind, "model": model}
+        judge = {**self._thresholds, **self.judge.aeon.judge_digests, **judged_by}
         return digest_checks(self.settings.convergence.checks, judge)
 
     @property
