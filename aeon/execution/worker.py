@@ -57,7 +57,7 @@ from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
 
 _MOST_CONTEXTS = 64
-"""Rendered contexts that are kept: those of the steps under way."""
+"""Rendered contexts that are kept, for the steps under way."""
 
 
 @dataclass(frozen=True, slots=True)

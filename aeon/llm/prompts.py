@@ -83,6 +83,7 @@ def fence(value: object, label: str, **attributes: Any) -> str:
     attributes that are None are left out. Raises ValueError for a label that is no valid tag name.
     """
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
+    text = remove_part_ends(text)  # what a template puts inside a fence ends no part
     given = tuple([(name, str(each)) for name, each in attributes.items() if each is not None])
     # A run's short texts, such as its steps and their outputs, appear in most of its prompts.
     make = _remember_fence if len(text) <= _MOST_REMEMBERED else _make_fence

@@ -142,7 +142,7 @@ def collect_incoming_context(
     """Return outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
     parts: list[ContextPart] = []
     shared: set[str] = set()
-    # The final step's answer has a schema of its own: its prompt begins like no other.
+    # A final step may quote, so its answer's schema, which stands before the prompt, is its own.
     if not is_only_final(step, plan):
         for other in plan.steps:
             if other.step_id != step.step_id:

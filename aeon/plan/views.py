@@ -124,7 +124,7 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
         ],
         "definitions": [_select_fields(_DEFINITION, step) for step in near],
         "state": [_state(step, _DEFINITION) for step in near],
-        "steps_left_out": len(live_steps) - len(live),
+        "steps_left_out": len(plan.steps) - len(near),
     }
 
 

@@ -706,6 +706,13 @@ def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> Non
         )
 
 
+def test_a_fence_around_a_rendered_part_is_named_after_its_text_alone(make_set: MakeSet) -> None:
+    library = PromptLibrary(make_set(_context="a{% part_end %}b"), "mine")
+    part = library.part("_context.j2", {"parts": []})
+    assert part != "ab"
+    assert fence(part, "context") == fence("ab", "context")
+
+
 def test_no_full_stop_stands_behind_a_closing_tag() -> None:
     templates = (resource_root() / "prompts" / "default").glob("*.j2")
     closing = re.compile(r"(fence\([^}]*|incoming_context \}\}.*\{% endif %)\}\.")

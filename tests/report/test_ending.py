@@ -353,7 +353,7 @@ def test_lost_reviews_are_asked_for_again_after_a_run_that_ended_well(
     run = with_steps(
         converged, DONE, degraded=(REVIEW,), termination_reason=reason, converged=converged_too
     )
-    found = dict(find_next_commands(run, DIRECTORY)).get("To ask again for the lost reviews")
+    found = dict(find_next_commands(run, DIRECTORY)).get("To ask again for what was lost")
     again = "python -m aeon resume=/runs/one store.retry_unusable=all"
     assert found == (again if is_offered else None)
 

@@ -94,7 +94,7 @@ def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator
     if raised and (is_cut or raised[0].startswith("refinement.")):
         yield Remedy("To continue with higher limits", tuple(raised))
     if not result.exit_status and any(one.kind in _LOST for one in result.degraded):
-        yield Remedy("To ask again for the lost reviews", ("store.retry_unusable=all",))
+        yield Remedy("To ask again for what was lost", ("store.retry_unusable=all",))
     is_silent = result.configuration["interaction"]["kind"] == "none"
     if is_silent and open_questions(result.follow_up_questions):
         yield Remedy("To answer the questions", (*raised, "interaction=ask"))
