@@ -134,7 +134,7 @@ STATED = {
     "unknown": ("exactly as", "outputs this step needs", "JSON text of an object", "identifier"),
     "repeated": ("nique", "xactly one"),
     "range": (),
-    "empty": ("xactly one", "stands here or in"),
+    "empty": ("xactly one", "stands here or in", "each marker has an entry"),
 }
 
 
