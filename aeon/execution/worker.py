@@ -228,7 +228,8 @@ class StepWorker:
     def _ask_person(self, step: PlanStep, situation: Situation) -> Worked:
         if self._do_step is None:
             return fail_with(step, "It is left to a person, and there is nobody to ask")
-        output = self._do_step(self._show_context(step, situation))
+        parts = self._collect_context(step, situation)
+        output = self._do_step(self._show_context(step, situation, parts))
         if output is None:
             return fail_with(step, "It is left to a person, and nobody has done it")
         return complete_with(step, output)
@@ -238,8 +239,8 @@ class StepWorker:
         answer_schema = self._answer_schema if is_final else None
         schema = answer_schema or step.output_schema
         as_json = schema is not None
-        parts = self._collect_context(step, situation)
-        quotable = _find_quotable(parts) if is_final and not as_json else {}
+        may_quote = is_final and not as_json
+        quotable = _find_quotable(self._collect_context(step, situation)) if may_quote else {}
         absent = () if quotable else ("quotes",)
         described = self._describe(step, situation, quotable)
         variables = {**described, "answer_schema": answer_schema}
@@ -315,7 +316,7 @@ class StepWorker:
         plan = situation.plan
         subplan = plan.subplan_of(step)
         parts = self._collect_context(step, situation)
-        shown = self._show_context(step, situation)
+        shown = self._show_context(step, situation, parts)
         return {
             "task": plan.task,
             "plan": plan_view(plan),
@@ -335,12 +336,13 @@ class StepWorker:
             return {}
         return {"inputs": self._structured.select_inputs(step.inputs)}
 
-    def _show_context(self, step: PlanStep, situation: Situation) -> PlanStep:
-        """Return the step with the context from earlier steps; in core mode, from all of them."""
+    def _show_context(
+        self, step: PlanStep, situation: Situation, parts: Sequence[ContextPart]
+    ) -> PlanStep:
+        """Return the step with the context that `parts` are; in adaptive mode it has it already."""
         if situation.ttl_remaining is None:
             return step
-        before = self.context(self._collect_context(step, situation))
-        return step.model_copy(update={"incoming_context": before})
+        return step.model_copy(update={"incoming_context": self.context(parts)})
 
     def _collect_context(self, step: PlanStep, situation: Situation) -> tuple[ContextPart, ...]:
         is_core = situation.ttl_remaining is not None
