@@ -19,7 +19,7 @@ from tests.service.gates import wait_for, wait_until
 from tests.service.http.conftest import TOKEN, Served, answering
 from tests.service.test_jobs import PLAN
 from tests.support.openai_server import OpenAIServer, Received
-from tests.support.scripted_model import clear, plan, planned
+from tests.support.scripted_model import clear, defaults, plan, planned
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
 Begin = Callable[..., Served]
@@ -106,13 +106,48 @@ def test_the_course_goes_on_without_moving_what_is_read(begin: Begin, page: Page
 
         expect(page.locator("#ended a")).to_be_visible(timeout=60_000)
         expect(page.locator("#course .answer")).to_contain_text("output of b", timeout=30_000)
-        assert steps.evaluate("one => one.open && document.activeElement === one.firstElementChild")
+        assert steps.evaluate(IS_READ)
         after = steps.bounding_box()
         assert place
         assert after
         assert abs(after["y"] - place["y"]) < 2
         page.locator("#ended a").click()
         page.wait_for_selector("body[data-ready]")
+
+
+IS_READ = "one => one.open && document.activeElement === one.firstElementChild"
+# Before the page asks for its course for the first time.
+READ_AT_ONCE = """addEventListener("DOMContentLoaded", () => {
+    const steps = document.querySelector("#course details.steps");
+    if (!steps) return;
+    steps.open = true;
+    steps.firstElementChild.focus();
+});"""
+
+
+def test_the_course_that_a_page_is_loaded_with_goes_on(begin: Begin, page: Page):
+    with running(begin) as (served, gate, job_id):
+        address = f"{served.url}/runs/{job_id}"
+        wait_for(lambda: page.goto(address) and page.get_by_text("output of a").count())
+        page.add_init_script(READ_AT_ONCE)
+        page.goto(address)
+        gate.set()
+
+        expect(page.locator("#course .answer")).to_contain_text("output of b", timeout=30_000)
+        assert page.locator("#course details.steps").evaluate(IS_READ)
+
+
+def test_scores_that_appear_leave_open_what_is_read(begin: Begin, page: Page):
+    with running(begin, "mode=adaptive", held_step=1) as (served, gate, job_id):
+        address = f"{served.url}/runs/{job_id}"
+        wait_for(lambda: page.goto(address) and page.locator("#course details.steps").count())
+        page.add_init_script(READ_AT_ONCE)
+        page.goto(address)
+        expect(page.locator("#scores-so-far")).to_be_hidden()
+        gate.set()
+
+        expect(page.locator("#scores-so-far")).to_be_visible(timeout=30_000)
+        assert page.locator("#course details.steps").evaluate(IS_READ)
 
 
 def test_without_a_script_the_course_is_there_after_loading(begin: Begin, browser: Browser):
@@ -127,18 +162,21 @@ def test_without_a_script_the_course_is_there_after_loading(begin: Begin, browse
 
 
 @contextmanager
-def running(begin: Begin) -> Iterator[tuple[Served, threading.Event, str]]:
-    """A run of two steps, the second of which waits for the event."""
+def running(
+    begin: Begin, mode: str = "mode=core", held_step: int = 2
+) -> Iterator[tuple[Served, threading.Event, str]]:
+    """A run of two steps, one of which waits for the event."""
     gate = threading.Event()
 
     def write(request: Received) -> dict[str, Any]:
+        is_held = f"executing step {held_step}" in request.user
+        assert not is_held or gate.wait(60)
         is_second = "executing step 2" in request.user
-        assert not is_second or gate.wait(60)
         return clear(f"output of {'b' if is_second else 'a'}")
 
     with OpenAIServer() as server:
-        server.script = {"step": write, "plan": plan("a", planned("b", "a"))}
-        served = begin("provider.require_key=false", "mode=core", provider=server.overrides)
+        server.script = {**defaults(), "step": write, "plan": plan("a", planned("b", "a"))}
+        served = begin("provider.require_key=false", mode, provider=server.overrides)
         job_id = served.jobs.submit(JobRequest("aeon", "make tea", background=True))
         try:
             yield served, gate, job_id
