@@ -24,18 +24,24 @@ COLUMNS: dict[str, str] = {
     "converged": "bool",
     "answer": "string",
     **dict.fromkeys(SCORES, "double"),
+    "reason_codes": "string",
     **dict.fromkeys(("passes", "steps_left", "calls", "input_tokens", "output_tokens"), "int64"),
     "cost": "double",
     "seconds": "double",
     "unusable_steps": "string",
     "unusable_calls": "string",
     "degraded": "string",
+    "degraded_messages": "string",
     "error": "string",
     "synthetic": "bool",
     "record": "string",
 }
 """The columns of a table of results, with their types in Parquet."""
-_LISTS = ("unusable_steps", "unusable_calls", "degraded")
+_LISTS = {
+    **dict.fromkeys(("reason_codes", "unusable_steps", "unusable_calls", "degraded"), ", "),
+    "degraded_messages": "; ",
+}
+"""The columns that are lists in a line, with what separates their values in a table."""
 
 
 def merge(paths: Sequence[Path], out: Path) -> Summary:
@@ -126,7 +132,7 @@ def _flat(line: Line) -> JsonObject:
     whole = {
         **line,
         **(line.get("scores") or {}),
-        **{name: ", ".join(line.get(name) or ()) for name in _LISTS},
+        **{name: separator.join(line.get(name) or ()) for name, separator in _LISTS.items()},
         "error": (line.get("error") or {}).get("message"),
     }
     return {name: whole.get(name) for name in COLUMNS}

@@ -49,6 +49,26 @@ def test_a_table_has_a_row_for_each(tmp_path: Path) -> None:
     )
 
 
+def test_a_table_says_why_a_judgement_is_missing(tmp_path: Path) -> None:
+    lost = {
+        "scores": None,
+        "reason_codes": ["evaluation_unavailable"],
+        "degraded": ["review_lost"],
+        "degraded_messages": ["Pass 1 lacks an assessment: no JSON", "Tool 'a' is missing"],
+    }
+    merge(
+        [file_of(tmp_path, "1", line(1, **lost), line(3)), file_of(tmp_path, "2", line(2))],
+        tmp_path / "all.csv",
+    )
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[0]["reason_codes"], rows[0]["degraded_messages"]) == (
+        "evaluation_unavailable",
+        "Pass 1 lacks an assessment: no JSON; Tool 'a' is missing",
+    )
+    assert (rows[1]["reason_codes"], rows[1]["degraded_messages"]) == ("", "")
+
+
 def test_parquet_has_types(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     merge(shards(tmp_path), tmp_path / "all.parquet")
