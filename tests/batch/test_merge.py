@@ -11,7 +11,7 @@ from aeon.batch.merge import merge
 from aeon.domain.errors import ConfigError
 from tests.batch.test_results import file_of, line
 
-FULL = {
+FULL: dict[str, Any] = {
     "answer": 'a\n\u2028b,"c"',
     "scores": {"completeness_score": 0.5, "coherence_score": None, "criteria": {}},
     "passes": 2,
@@ -50,7 +50,7 @@ def test_a_table_has_a_row_for_each(tmp_path: Path) -> None:
 
 
 def test_a_table_says_why_a_judgement_is_missing(tmp_path: Path) -> None:
-    lost = {
+    lost: dict[str, Any] = {
         "scores": None,
         "reason_codes": ["evaluation_unavailable"],
         "degraded": ["review_lost"],
