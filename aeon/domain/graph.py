@@ -68,6 +68,18 @@ def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
+def count_passes(plan: Plan, *, one_by_one: bool = False) -> int:
+    """Return the fewest passes that the pending steps take: one for each step of their longest
+    chain, or with `one_by_one` one for each step. Raises PlanError for a cycle."""
+    if one_by_one:
+        return len(find_pending_steps(plan))
+    passes: dict[str, int] = {}
+    for step in sort_by_dependencies(plan.steps):
+        before = max((passes.get(name, 0) for name in step.dependencies), default=0)
+        passes[step.step_id] = before + (step.status == "pending")
+    return max(passes.values(), default=0)
+
+
 def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
     """Return a prepared sorter over positions: integers keep the given order, and unknown ids are
     dropped."""

@@ -12,7 +12,7 @@ from aeon.adaptive.heuristics import count_units
 from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.checks import CheckOutcome, count_passed
-from aeon.domain.graph import count_expected_calls, final_steps
+from aeon.domain.graph import count_expected_calls, count_passes, final_steps
 from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
@@ -412,15 +412,16 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
 
 def raise_limits(result: RunResult) -> list[str]:
     """Return the overrides that raise the limit which ended the run: at least twofold, and enough
-    for the calls that the plan was expected to take."""
+    for the calls and passes that the plan was expected to take."""
     reason = result.termination_reason
     configuration = result.configuration
     limits = configuration["limits"]
     if reason == "ttl_expired":
         return _raise_budget(result)
+    if reason == "max_passes" and limits[reason]:
+        return [f"limits.{reason}={max(2 * limits[reason], estimate_passes(result))}"]
     if reason.startswith("max_") and limits[reason]:
-        times = 2 if reason == "max_passes" else _times_needed(result)
-        return [f"limits.{reason}={times * limits[reason]}"]
+        return [f"limits.{reason}={_times_needed(result) * limits[reason]}"]
     if result.exit_status and any(one.kind == "refinement_limit" for one in result.advisories):
         return [
             f"refinement.max_attempts_total={2 * configuration['refinement']['max_attempts_total']}"
@@ -452,6 +453,23 @@ def estimate_cycles(result: RunResult) -> int:
     steps = result.history.passes[0].steps
     plan = Plan(goal="", steps=steps)
     return len(steps) if _is_core(result) else count_expected_calls(plan)
+
+
+def estimate_passes(result: RunResult) -> int:
+    """Return the fewest passes that the plan took when it was made."""
+    steps = result.history.passes[0].steps
+    return count_passes(Plan(goal="", steps=steps), one_by_one=_is_core(result))
+
+
+def describe_few_passes(plan: Plan, most: int | None, *, one_by_one: bool) -> str:
+    """Describe a plan that takes more passes than `most`, with the key to raise; else empty."""
+    needed = count_passes(plan, one_by_one=one_by_one)
+    if most is None or needed <= most:
+        return ""
+    return (
+        f"it takes {needed} passes, limits.max_passes={most} allows {most}: "
+        f"raise it to at least {needed}"
+    )
 
 
 def _base_for(result: RunResult, needed: int) -> int:

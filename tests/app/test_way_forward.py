@@ -55,6 +55,13 @@ def test_what_is_proposed_gives_as_much_as_was_expected_and_twice_what_there_was
     assert after.ttl.allocated >= max(expected, 2 * before.ttl.allocated)
 
 
+@pytest.mark.parametrize("mode", ["adaptive", "core"])
+def test_passes_are_raised_to_what_the_plan_takes(mode: str) -> None:
+    before, _ = run("limits.max_passes=2", "ttl.base=40", f"mode={mode}")
+    assert before.termination_reason == "max_passes"
+    assert raise_limits(before) == [f"limits.max_passes={STEPS}"]
+
+
 def test_a_cap_is_raised_to_what_the_plan_was_expected_to_take() -> None:
     before, expected = run("limits.max_llm_calls=8")
     assert before.termination_reason == "max_llm_calls"

@@ -24,6 +24,16 @@ def test_ready_steps_are_pending_with_every_dependency_complete() -> None:
     assert ids(graph.ready_steps(plan)) == ["b", "f"]
 
 
+def test_a_plan_takes_a_pass_for_each_step_of_its_longest_chain() -> None:
+    assert graph.count_passes(diamond()) == 3
+    assert graph.count_passes(plan_of(step("a", status="skipped"), step("b", "a"))) == 1
+    assert graph.count_passes(plan_of()) == 0
+
+
+def test_one_by_one_a_plan_takes_a_pass_for_each_step() -> None:
+    assert graph.count_passes(diamond(), one_by_one=True) == 4
+
+
 def test_a_step_behind_a_failed_invalid_running_or_unknown_one_is_not_ready() -> None:
     plan = plan_of(
         failed("a"),

@@ -27,10 +27,12 @@ from aeon.domain.events import CycleStarted, Recorded
 from aeon.domain.graph import layers
 from aeon.domain.history import AdvisoryKind
 from aeon.domain.plan import OpenQuestion, Plan
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.files.resources import resource_root
 from aeon.files.text import IN_RUN, unwritable_error
 from aeon.observability.artefacts import replace_file
 from aeon.plan.workflow.write import workflow_text
+from aeon.report.ending import describe_few_passes
 from aeon.report.words import (
     answer_command,
     command_of,
@@ -221,4 +223,8 @@ def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
     steps = count_noun(len(plan.steps), "step")
     layered = count_noun(len(layers(plan)), "layer")
     say(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
+    one_by_one = request.settings.mode.kind in UNJUDGED_MODES
+    most = request.settings.limits.max_passes
+    if few := describe_few_passes(plan, most, one_by_one=one_by_one):
+        say(f"{few[0].upper()}{few[1:]}.")
     say(f"Written to {relative_to_here(written)}. Run it: {request.command(written)}")

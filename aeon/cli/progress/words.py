@@ -17,7 +17,7 @@ from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES, ValidationIssue
-from aeon.report.ending import open_questions
+from aeon.report.ending import describe_few_passes, open_questions
 from aeon.report.scores import describe_repeats, read_scores
 from aeon.report.words import (
     count_noun,
@@ -105,7 +105,10 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
         case e.PlanMade(plan=plan):
             size = f"{count_noun(len(plan.steps), 'step')} in {count_noun(event.layers, 'layer')}"
             expected = f"about {count_noun(event.expected_calls, 'LLM cycle')} expected"
-            return [f"plan  {size}, {expected}", *_list_steps(plan)]
+            few = describe_few_passes(
+                plan, view.limits.max_passes, one_by_one=view.thresholds is None
+            )
+            return ["; ".join(filter(None, (f"plan  {size}, {expected}", few))), *_list_steps(plan)]
         case e.StepStarted(step=step):
             return [
                 _join(event.pass_number, f"step {_number(step)}", f"{label_worker(step)}started")

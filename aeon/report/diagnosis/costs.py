@@ -18,7 +18,7 @@ from aeon.report.diagnosis.finding import (
     as_percent,
     name_passes,
 )
-from aeon.report.ending import estimate_cycles, is_replay, raise_limits
+from aeon.report.ending import estimate_cycles, estimate_passes, is_replay, raise_limits
 from aeon.report.given import name_defaults
 from aeon.report.items import Item, count_side_by_side
 from aeon.report.record import Call, Line
@@ -71,10 +71,26 @@ def find_limit(evidence: Evidence) -> Iterator[Finding]:
     reason = evidence.result.termination_reason
     if reason == "ttl_expired":
         yield _describe_ttl(evidence)
+    elif reason == "max_passes":
+        yield _describe_passes(evidence)
     elif reason.startswith("max_"):
         key = f"limits.{reason}"
         title = f"The limit `{key}` ended the run before it was done"
         yield _describe_limit(evidence, title, frozenset({key}), _WEIGHT_OF_LIMIT)
+
+
+def _describe_passes(evidence: Evidence) -> Finding:
+    """Describe the passes as the end of the run; the first cause where the plan took more, and
+    steps were left."""
+    result = evidence.result
+    key = "limits.max_passes"
+    most = result.configuration["limits"]["max_passes"]
+    needed = estimate_passes(result)
+    if most is not None and most < needed and "pending" in result.steps_left.values():
+        title = f"The plan takes {count_noun(needed, 'pass')}, and `{key}` allowed {most}"
+        return _describe_limit(evidence, title, frozenset({key}), 80)
+    title = f"The limit `{key}` ended the run before it was done"
+    return _describe_limit(evidence, title, frozenset({key}), _WEIGHT_OF_LIMIT)
 
 
 def _describe_ttl(evidence: Evidence) -> Finding:

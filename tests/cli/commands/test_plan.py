@@ -40,6 +40,15 @@ def test_a_plan_goes_to_standard_output_and_the_drawing_to_standard_error(
     assert all(step.agent == "llm" for step in workflow.content.steps)
 
 
+def test_a_plan_for_which_there_are_too_few_passes_says_which_key_to_raise(
+    aeon: RunAeon,
+) -> None:
+    ended = aeon("plan", "task=x", *QUIET, "limits.max_passes=1")
+    assert re.search(
+        r"It takes (\d) passes, limits\.max_passes=1 allows 1: raise it to at least \1\.", ended.err
+    )
+
+
 @pytest.mark.slow
 def test_the_same_plan_is_written_to_a_file(aeon: RunAeon, tmp_path: Path) -> None:
     printed = aeon("plan", f"task={TASK}", *QUIET).out

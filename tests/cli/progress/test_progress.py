@@ -14,6 +14,7 @@ from rich.text import Text
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.picture import picture
 from aeon.cli.progress.view import RunView, StepView
+from aeon.cli.progress.words import lines
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
@@ -23,6 +24,7 @@ from aeon.report.words import SPINNER, count_noun, format_clock, format_seconds,
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
 from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step
+from tests.plan import builders
 
 XTERM = {"TERM": "xterm-256color"}
 ESCAPE = "\x1b"
@@ -195,6 +197,34 @@ def test_a_step_that_runs_shows_how_long() -> None:
 
 
 THRESHOLDS = ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "most", "told"),
+    [
+        (
+            THRESHOLDS,
+            2,
+            "; it takes 3 passes, limits.max_passes=2 allows 2: raise it to at least 3",
+        ),
+        (THRESHOLDS, 3, ""),
+        (THRESHOLDS, None, ""),
+        (None, 3, "; it takes 4 passes, limits.max_passes=3 allows 3: raise it to at least 4"),
+    ],
+)
+@pytest.mark.parametrize("brief", [True, False])
+def test_a_plan_that_takes_more_passes_than_there_are_says_so(
+    thresholds: ConvergenceThresholds | None, most: int | None, told: str, brief: bool
+) -> None:
+    view = RunView(thresholds=thresholds, limits=LimitSettings(max_passes=most))
+    diamond = builders.plan_of(
+        builders.step("a"),
+        builders.step("b", "a"),
+        builders.step("c", "a"),
+        builders.step("d", "c"),
+    )
+    first, *_ = lines(e.PlanMade(plan=diamond, layers=3, expected_calls=9), view, brief=brief)
+    assert first.endswith(f"plan  4 steps in 3 layers, about 9 LLM cycles expected{told}")
 
 
 def rows_of(view: RunView, name: str, width: int) -> Text:

@@ -20,6 +20,7 @@ from aeon.domain.result import (
     TTLReport,
     UsageReport,
 )
+from aeon.domain.values import JsonObject
 from aeon.report.diagnosis.finding import Evidence
 from aeon.report.diagnosis.ranking import DETECTORS
 from aeon.report.items import Item
@@ -30,6 +31,7 @@ from tests.report.diagnosis.builders import (
     UNAVAILABLE,
     a_call,
     a_pass,
+    a_result,
     a_run,
     a_step,
     an_issue,
@@ -57,6 +59,11 @@ CUT_OFF = a_step("facts", status="pending", incomplete=True)
 FAILED = a_step("facts", status="failed", errors=("Refused.",))
 DOWN = RunError(type="ConnectionFailed", message="No answer.", hint="Is it up?")
 BROKEN = RunError(type="PlanError", message="A loop.")
+CHAIN = (
+    a_step("facts", status="pending"),
+    a_step("sort", status="pending", dependencies=("facts",)),
+    a_step("write", status="pending", dependencies=("sort",)),
+)
 TOOL = a_step("facts", tool="search_web")
 
 
@@ -64,6 +71,12 @@ def advisory(kind: str, message: str = "", step_id: str | None = None) -> Adviso
     return Advisory.model_validate(
         {"kind": kind, "message": message, "pass_number": 1, "step_id": step_id}
     )
+
+
+def allowing_passes(most: int) -> JsonObject:
+    """The configuration of a run with a cap on its passes."""
+    given = a_result().configuration
+    return {**given, "limits": {**given["limits"], "max_passes": most}}
 
 
 def a_failure(kind: str, step_id: str | None = None, error: str = "ConnectionFailed") -> Item:
@@ -470,6 +483,21 @@ CASES: dict[str, list[Case]] = {
             "another",
             lambda: a_run(a_pass(1, LOW), reason="max_cost"),
             ["The limit `limits.max_cost` ended the run before it was done"],
+        ),
+        (
+            "fewer passes than the plan takes, and a step is left",
+            lambda: a_run(
+                a_pass(0, steps=CHAIN),
+                a_pass(1, LOW, steps=(a_step("facts"), *CHAIN[1:])),
+                configuration=allowing_passes(2),
+                steps_left={"write": "pending"},
+            ),
+            ["The plan takes 3 passes, and `limits.max_passes` allowed 2"],
+        ),
+        (
+            "fewer passes than the plan took, and no step is left",
+            lambda: a_run(a_pass(0, steps=CHAIN), a_pass(1, LOW), configuration=allowing_passes(2)),
+            ["The limit `limits.max_passes` ended the run before it was done"],
         ),
         ("none", lambda: a_run(a_pass(1, LOW), reason="stalled"), []),
     ],
