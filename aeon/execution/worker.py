@@ -321,7 +321,12 @@ class StepWorker:
             "task": plan.task,
             "plan": plan_view(plan),
             "subplan": subplan and subplan.model_dump(),
-            **outline_view(plan, step, self._outline_steps),
+            **outline_view(
+                plan,
+                step,
+                self._outline_steps,
+                counts_definitions=situation.ttl_remaining is not None,
+            ),
             "step": shown.model_dump(),
             "incoming_context": self._render_context(parts) if parts else "",
             "context_steps": list(dict.fromkeys(part.step_id for part in parts)),

@@ -110,9 +110,12 @@ def select_answered(delta: DeltaResult) -> list[ValidationIssue]:
     return list(answered.values())
 
 
-def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
+def outline_view(
+    plan: Plan, own: PlanStep, most: int, *, counts_definitions: bool = False
+) -> JsonObject:
     """Return the prompt variables that show a worker the plan around its own step, at most `most`
-    steps in each."""
+    steps in each. `steps_left_out` counts the live steps that the outline leaves out, or with
+    `counts_definitions` the steps that the definitions leave out."""
     near = _nearest_steps(plan.steps, own, most)
     live_steps = [step for step in plan.steps if is_live(step)]
     is_same = len(live_steps) == len(plan.steps)
@@ -124,7 +127,9 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
         ],
         "definitions": [_select_fields(_DEFINITION, step) for step in near],
         "state": [_state(step, _DEFINITION) for step in near],
-        "steps_left_out": len(plan.steps) - len(near),
+        "steps_left_out": (
+            len(plan.steps) - len(near) if counts_definitions else len(live_steps) - len(live)
+        ),
     }
 
 

@@ -83,6 +83,22 @@ def test_of_a_large_plan_the_steps_around_the_workers_own_are_shown_in_plan_orde
     assert [each["step_id"] for each in shown["definitions"]] == ["s0", "s50", "s99"]
 
 
+def test_a_replaced_step_is_not_among_those_left_out_of_the_outline():
+    replaced = [failed(f"old{n}").model_copy(update={"replaced_by": "s0"}) for n in range(5)]
+    plan = plan_of(*replaced, *(step(f"s{n}") for n in range(4)))
+    shown = outline_view(plan, plan.step("s3"), 4)
+    assert [each["step_id"] for each in shown["outline"]] == ["s0", "s1", "s2", "s3"]
+    assert shown["steps_left_out"] == 0
+    assert outline_view(plan, plan.step("s3"), 3)["steps_left_out"] == 1
+
+
+def test_where_the_definitions_are_shown_those_left_out_of_them_are_counted():
+    plan = plan_of(step("s0", status="skipped"), *(step(f"s{n}") for n in range(1, 5)))
+    shown = outline_view(plan, plan.step("s4"), 3, counts_definitions=True)
+    assert [each["step_id"] for each in shown["definitions"]] == ["s2", "s3", "s4"]
+    assert shown["steps_left_out"] == 2
+
+
 def test_the_number_of_steps_is_a_bound_whatever_depends_on_them():
     plan = plan_of(*(step(f"s{n}") for n in range(30)), step("last", *(f"s{n}" for n in range(30))))
     shown = outline_view(plan, plan.step("last"), 4)
