@@ -15,6 +15,7 @@ from aeon.config.own_runs import UntrustedRun
 from aeon.domain.errors import ConfigError
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.interaction.desk import Desk
+from aeon.kernel.control import RunControl
 from aeon.tools.registry import ApprovalRequest, Tool
 from tests.support.scripted_model import (
     ScriptedModel,
@@ -354,6 +355,56 @@ def test_a_call_that_was_approved_first_waits_for_the_one_before_it(
     model = ScriptedModel(step=rounds[1:])
     assert run("three", model, "resume=two", tools=tools).exit_status == 0
     assert calls == [{"text": cup} for cup in ("one", "two")[last == "no" :]]
+
+
+POURS = [
+    {
+        "tool_calls": [
+            {"tool": "pour", "arguments": json.dumps({"text": cup})} for cup in ("one", "two")
+        ],
+        "answer": None,
+    },
+    {"tool_calls": [], "answer": clear("done")},
+]
+POURS_ITSELF = {"id": "a", "description": "Pour", "agent": "llm", "tools": ["pour"]}
+
+
+def test_of_two_calls_of_a_round_the_one_that_was_approved_is_made_and_the_other_waits(
+    run: Any, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    run("one", ScriptedModel(step=POURS), plan_file(tmp_path, POURS_ITSELF), tools=tools)
+    earlier, later = Desk(tmp_path / "one").list_open()
+    Desk(tmp_path / "one").settle({earlier.id: "yes"})
+    waiting = run("two", ScriptedModel(), "resume=one", tools=tools)
+    assert ([one.id for one in waiting.waits_for], calls) == ([later.id], [{"text": "one"}])
+    answer(tmp_path / "two", "yes")
+    assert run("three", ScriptedModel(step=POURS[1:]), "resume=two", tools=tools).converged
+    assert calls == [{"text": "one"}, {"text": "two"}]
+
+
+def test_who_stops_at_the_second_of_two_approvals_is_asked_for_that_one_again(
+    run: Any, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    asked: list[str] = []
+    tools = [counting(calls)]
+    control = RunControl()
+
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append(request.arguments["text"])
+        if asked == ["one", "two"]:
+            control.request_stop()
+            return False
+        return True
+
+    given = {"tools": tools, "approve": approve}
+    options = [plan_file(tmp_path, POURS_ITSELF), "interaction=ask"]
+    stopped = run("one", ScriptedModel(step=POURS), *options, control=control, **given)
+    assert (stopped.termination_reason, calls) == ("interrupted", [{"text": "one"}])
+    assert run("two", ScriptedModel(step=POURS[1:]), "resume=one", **given).converged
+    assert (asked, calls) == (["one", "two", "two"], [{"text": "one"}, {"text": "two"}])
 
 
 def test_a_check_by_a_tool_that_is_to_be_approved_waits_too(run: Any, tmp_path: Path) -> None:
