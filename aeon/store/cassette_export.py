@@ -18,7 +18,8 @@ from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
 _LEAST_LENGTH = 6  # shorter values may be ordinary text and are not searched for
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider", "seal"})
-_GIVEN = ("task", "inputs", "context")
+_GIVEN = ("task", "inputs", "context", "checks", "answer", "settings", "choices")
+"""What requests are made of: a replay with other texts would ask for something else."""
 _SECRET_ENDINGS = (
     *(
         "_KEY",
@@ -179,7 +180,8 @@ def _name_models(models: Sequence[str], provider: str) -> str:
 
 def remove_places(origin: JsonMapping, home: Path) -> JsonObject:
     """Return an origin without its parents and the provider's address, with paths relative to the
-    working or home directory; the texts given to the run are unchanged."""
+    working or home directory; what requests are made of is unchanged. Its settings are those that a
+    replay takes, which are no paths."""
     if not origin:
         return {}
     places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]
@@ -191,16 +193,14 @@ def remove_places(origin: JsonMapping, home: Path) -> JsonObject:
     }
     provider = dict(origin.get("provider") or {})
     provider.pop("base_url", None)
-    return {**portable, "provider": _map_texts(provider, shorten)}
+    # Requests have the model's name, which may be the path of its file.
+    return {**portable, "provider": provider}
 
 
 def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:
     for place, short in places:
         # Only whole names: /home/ann is not a prefix of /home/anna.
-        if text == place or text.endswith(f"={place}"):
-            text = text.removesuffix(place) + short
-        else:
-            text = text.replace(f"{place}/", f"{short}/")
+        text = short if text == place else text.replace(f"{place}/", f"{short}/")
     return text
 
 

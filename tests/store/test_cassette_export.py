@@ -212,28 +212,32 @@ def test_places_of_one_machine_do_not_travel() -> None:
     origin = {
         "working_directory": "/srv/ann/project",
         "config_dir": "/srv/ann/project/mine/conf",
-        "settings": {
-            "prompts": {"dir": "/srv/ann/project/mine"},
-            "tools": {"builtin": {"root": "/srv/ann/data"}},
-            "x": ["/srv/anna", "/srv/ann/project"],
-        },
+        "files": {"plan_file": {"path": "/srv/ann/project/plan.yaml", "sha256": "0"}},
+        "components": {"x": ["/srv/anna", "/srv/ann/project", "/srv/ann/data"]},
         "provider": {"kind": "openai", "model": "m", "base_url": "http://10.0.0.7/v1"},
         "parent": {"path": "/srv/ann/project/outputs/1", "run_id": "a"},
-        "task": "read /srv/ann/project/notes.txt",
-        "inputs": {"a": "/srv/ann/"},
     }
     assert remove_places(origin, Path("/srv/ann")) == {
         "working_directory": ".",
         "config_dir": "./mine/conf",
-        "settings": {
-            "prompts": {"dir": "./mine"},
-            "tools": {"builtin": {"root": "~/data"}},
-            "x": ["/srv/anna", "."],
-        },
+        "files": {"plan_file": {"path": "./plan.yaml", "sha256": "0"}},
+        "components": {"x": ["/srv/anna", ".", "~/data"]},
         "provider": {"kind": "openai", "model": "m"},
+    }
+
+
+def test_places_in_what_requests_are_made_of_stay() -> None:
+    origin = {
+        "working_directory": "/srv/ann/project",
         "task": "read /srv/ann/project/notes.txt",
         "inputs": {"a": "/srv/ann/"},
+        "settings": {"convergence": {"criteria": {"notes": "as /srv/ann/notes.txt says"}}},
+        "choices": ["convergence.criteria.notes='as /srv/ann/notes.txt says'"],
+        "checks": {"notes": {"type": "contains", "value": "/srv/ann/notes.txt"}},
+        "answer": "It is in /srv/ann/notes.txt.",
+        "provider": {"kind": "openai", "model": "/srv/ann/models/mine"},
     }
+    assert remove_places(origin, Path("/srv/ann")) == {**origin, "working_directory": "."}
 
 
 def test_what_was_found_out_about_a_server_stays_behind() -> None:
