@@ -268,8 +268,7 @@ class Aeon:
         job = self.job
         task = job.task if task is None else task
         inputs = job.inputs if inputs is None else inputs
-        if job.origin is not None and context is None:
-            context = job.origin.context
+        context, checks, answer = self._complete_from_origin(context, checks, answer)
         text = self._find_text(task)
         read = read_given(inputs, self.settings)
         given = show_inputs(read)
@@ -288,10 +287,29 @@ class Aeon:
             plan,
             task_in_plan=in_plan,
             checks=self._prepare_checks(checks, answer),
+            row_checks=checks or {},
             row=row,
+            judged=answer,
             files=files,
         )
         return Run(self._process, work)
+
+    def _complete_from_origin(
+        self,
+        context: JsonMapping | None,
+        checks: Mapping[str, OuterCheck] | None,
+        answer: str | None,
+    ) -> tuple[JsonMapping | None, Mapping[str, OuterCheck] | None, str | None]:
+        """Return what a run is given, or in its place what the run had that it resumes or
+        replays."""
+        origin = self.job.origin
+        if origin is None:
+            return context, checks, answer
+        return (
+            origin.context if context is None else context,
+            origin.checks if checks is None else checks,
+            origin.answer if answer is None else answer,
+        )
 
     def _prepare_checks(
         self, of_row: Mapping[str, OuterCheck] | None, answer: str | None

@@ -27,6 +27,7 @@ from aeon.config.origin import (
 )
 from aeon.config.settings import Settings, find_named_file
 from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.checks import OuterCheck
 from aeon.domain.graph import by_id, follow_replacements
 from aeon.domain.history import (
     Advisory,
@@ -90,7 +91,8 @@ _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "input_as", "res
 class Work:
     """The work of a run. `plan` is the user's own; `task_in_plan`: the plan file states the task.
     `files` are the inputs that are files for the model. `checks` are those of the dataset's `row`
-    that the run is for, if any. `rival` is another answer to compare this run's with."""
+    that the run is for, if any, as prepared from `row_checks`. `judged` is the answer that is only
+    judged, `rival` another answer to compare this run's with."""
 
     task: str
     inputs: Mapping[str, str]
@@ -98,7 +100,9 @@ class Work:
     plan: Plan | None = None
     task_in_plan: bool = False
     checks: CheckSet | None = None
+    row_checks: Mapping[str, OuterCheck] = field(default_factory=dict)
     row: JsonMapping | None = None
+    judged: str | None = None
     rival: str | None = None
     files: Mapping[str, InputFile] = field(default_factory=dict)
 
@@ -143,6 +147,8 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
             for name, file in run.work.files.items()
         },
         context=run.work.context,
+        checks=dict(run.work.row_checks),
+        answer=run.work.judged,
         provider=ProviderOrigin(
             kind=provider.kind,
             model=provider.model,

@@ -197,7 +197,7 @@ class Run(Identity):
         within `limits`, and compare the two answers. Answers to an earlier direct call, `before`,
         are reused. Raises ArtefactError and StoreFailed."""
         shared = make_direct_process(self.shared, limits, before)
-        work = replace(self.work, plan=None, rival=result.answer)
+        work = replace(self.work, plan=None, judged=None, rival=result.answer)
         folder = find_free_folder(directory) if directory else None
         direct = Run(shared, work).to_end(
             Attendance(control=attendance.control, warn=attendance.warn), RunPlace(directory=folder)

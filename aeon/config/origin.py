@@ -14,6 +14,7 @@ import pydantic
 from pydantic import Field, JsonValue
 
 from aeon.config.own_runs import SEAL, is_own, make_seal
+from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import FileForm, InputFile
 from aeon.domain.values import Address, JsonObject, Value
@@ -77,6 +78,8 @@ class Origin(Value):
     may not come from others. `overrides` are the typed ones, None for settings made in a program:
     they are only shown, except that those that read a secret from the environment are composed
     again. `choices` are those of them that no project file set, None where that is not known.
+    `checks` are those of the dataset row that it ran for; `answer` is the answer that it only
+    judged.
     """
 
     format: Literal["aeon.run/2"] = FORMAT
@@ -95,6 +98,8 @@ class Origin(Value):
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, RecordedFile] = Field(default_factory=dict)
     context: JsonObject | None = None
+    checks: dict[str, OuterCheck] = Field(default_factory=dict)
+    answer: str | None = None
     provider: ProviderOrigin
     synthetic: bool
     store_mode: str

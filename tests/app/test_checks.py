@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
+from aeon.app.run import RunPlace
+from aeon.app.trials.replay import check_recording
+from aeon.checks.selection import read_outer_checks
 from aeon.cli.commands.cassette import export
 from aeon.domain.checks import NamedCheck
 from aeon.domain.errors import ConfigError
@@ -26,6 +29,9 @@ def look(answer, context):
     log.write_text(log.read_text() + "x" if log.exists() else "x")
     return "" if "milk" in answer else f"no milk for {context.task}"
 """
+
+
+EXPORTED = {"answered_by": None, "note": None, "force": False, "files": None}
 
 
 class Counted:
@@ -96,8 +102,7 @@ def test_a_cassette_is_replayed_with_its_checks_and_starts_nothing(
     settings = [counted.override, "convergence.checks.hot={type: contains, value: hot}"]
     first = carry_out(ScriptedModel(), *settings, "limits.max_passes=1", directory=run)
     cassette = tmp_path / "run.aeon"
-    given = {"answered_by": None, "note": None, "force": False, "files": None}
-    export(Namespace(run=run, out=cassette, **given))
+    export(Namespace(run=run, out=cassette, **EXPORTED))
     replay = ["store.mode=replay", f"store.path={cassette}"]
     with Aeon.from_config(replay, environ={}) as aeon:
         assert aeon.settings.convergence.checks["milk"].value == ""
@@ -235,6 +240,44 @@ def test_a_row_has_its_own_checks_in_place_of_the_configured_ones(counted: Count
         run = aeon.prepare_run("make tea", checks={"milk": NamedCheck()}, row={"id": "r"})
         result = run.to_end(_unattended())
     assert [(one.name, one.passed) for one in result.checks] == [("milk", True)]
+
+
+def test_a_row_is_resumed_and_replayed_with_the_checks_that_it_brought(
+    counted: Counted, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    model = ScriptedModel()
+    brought = read_outer_checks(
+        {
+            "milk": {},
+            "hot": {"type": "contains", "value": "hot"},
+            "good": {"type": "llm-rubric", "value": "It is tea."},
+        }
+    )
+    settings = [counted.override, "convergence.checks.never={type: equals, value: no}"]
+    with Aeon.from_config([*settings, "limits.max_passes=1"], adapter=model, environ={}) as aeon:
+        row = aeon.prepare_run("make tea", checks=brought)
+        first = row.to_end(_unattended(), RunPlace(directory=run))
+    assert {one.name for one in first.checks} == {"milk", "hot", "good"}
+    with Aeon.from_config([f"resume={run}", "trust=true"], adapter=model, environ={}) as aeon:
+        assert aeon.run(directory=tmp_path / "again").checks == first.checks
+    for recorded in (run, tmp_path / "again"):
+        cassette = tmp_path / f"{recorded.name}.aeon"
+        export(Namespace(run=recorded, out=cassette, **EXPORTED))
+        checked = check_recording(cassette, [], environ={})
+        assert checked.holds, checked.divergence
+    assert counted.count == 1
+
+
+def test_the_judgement_of_an_answer_is_replayed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with Aeon.from_config(["mode=single", "answer.judge=true"], environ={}) as aeon:
+        judged = aeon.prepare_run("make tea", answer="Pour hot water over tea leaves.")
+        assert judged.to_end(_unattended(), RunPlace(directory=run)).usage.total.requests == 1
+    cassette = tmp_path / "run.aeon"
+    export(Namespace(run=run, out=cassette, **EXPORTED))
+    checked = check_recording(cassette, [], environ={})
+    assert checked.holds, checked.divergence
 
 
 def _unattended() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -280,6 +281,39 @@ def test_an_unchanged_project_makes_no_difference(
     record(aeon, *typed)
     tools = [text for text in typed if text.startswith("tools")]
     checked = aeon("replay-check", "r.aeon", *tools)
+    assert checked.status == 0, checked.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "convergence.criteria.notes='It agrees with {place}/notes.txt'",
+        "convergence.checks.notes={{type: contains, value: {place}/notes.txt, required: false}}",
+        "memory.entries.notes={place}/notes.txt",
+        "roles.worker.model={place}/models/mine",
+        "provider.model={place}/models/mine",
+    ],
+)
+def test_a_text_that_names_a_place_on_this_machine_makes_no_difference(
+    aeon: RunAeon, project: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    monkeypatch.setenv("HOME", str(project.parent))
+    for place in (project, project.parent / "elsewhere"):
+        record(aeon, typed.format(place=place))
+        checked = aeon("replay-check", "r.aeon")
+        assert checked.status == 0, checked.out
+
+
+@pytest.mark.slow
+def test_a_row_with_checks_of_its_own_decides_as_it_did(aeon: RunAeon, tmp_path: Path) -> None:
+    row = {"id": "a", "task": "name a river", "checks": {"s": {"type": "word-count", "value": 1}}}
+    (tmp_path / "d.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    of_row = ("provider=simulated", "batch.records=all", "limits.max_passes=1")
+    aeon("batch", "dataset=d.jsonl", "out=out.jsonl", *of_row)
+    assert aeon("batch", "record", "out.jsonl", "a", "r").status == 0
+    assert aeon("cassette", "export", "r", "r.aeon").status == 0
+    checked = aeon("replay-check", "r.aeon")
     assert checked.status == 0, checked.out
 
 
