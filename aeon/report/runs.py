@@ -44,6 +44,7 @@ LEFT_BY_MULTIRUNS = (
 """What a run, and a multirun, makes in its directory; all else there is somebody's own."""
 JOB = "job.json"
 """What a server has in the folder above the runs of a job."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
 
@@ -108,6 +109,23 @@ def _holds_run(directory: Path, files: Sequence[str]) -> bool:
         for name in _FORMATS
         if name in files
     )
+
+
+def find_resuming(directory: Path) -> Listed | None:
+    """Return the newest run that resumes the one in `directory`, found beside it or in the folders
+    by date of the default configuration; None where there is none."""
+    above = directory.parent
+    found = set(above.glob(f"*/{FILE}"))
+    if _DATE.fullmatch(above.name):
+        found.update(above.parent.glob(f"*/*/{FILE}"))
+    resuming = [_read(path.parent) for path in found if _stands_on(path, directory)]
+    return max(resuming, key=lambda run: run.started, default=None)
+
+
+def _stands_on(origin: Path, directory: Path) -> bool:
+    document = read_document(origin)
+    earlier = (document.get("parent"), *(document.get("ancestors") or ()))
+    return str(directory) in [each.get("path") for each in earlier if isinstance(each, dict)]
 
 
 def is_of_baseline(name: str) -> bool:

@@ -17,18 +17,19 @@ from aeon.files.tables import load_unique
 from aeon.files.text import read_linked_file
 from aeon.interaction.desk import Desk
 from aeon.report.ending import resume_command
-from aeon.report.runs import JOB, find_cancellation
+from aeon.report.runs import JOB, find_cancellation, find_resuming
 from aeon.report.words import answer_command, count_noun, one_line, relative_to_here
 
 
 def answer(given: Namespace) -> int:
     """Answer the open questions of a run: with the given words, from a file, or at the terminal.
     DONE once none is open, else WAITING. Raises ConfigError for a folder without a run, a run
-    that was cancelled, and answers that do not fit, of which none is then taken."""
+    that was cancelled or resumed, and answers that do not fit, of which none is then taken."""
     folder = given.run.expanduser().absolute()
     read_bytes(folder, "answer")  # raises where there is no run
     if (why := find_cancellation(folder)) is not None:
         raise ConfigError(f"{relative_to_here(folder)}: this run was cancelled: {why}")
+    _refuse_resumed(folder)
     desk = Desk(folder)
     if given.answers:
         settled = desk.settle(_read_answers(given.answers))
@@ -42,6 +43,21 @@ def answer(given: Namespace) -> int:
         return WAITING
     put(f"Nothing waits there. {_describe_way_on(folder)}")
     return DONE
+
+
+def _refuse_resumed(folder: Path) -> None:
+    """Raise ConfigError for a run that was resumed: the newest run that resumes it is the one that
+    waits, or no longer does."""
+    later = find_resuming(folder)
+    if later is None:
+        return
+    place = f"{relative_to_here(later.directory)} ({later.ended})"
+    raise ConfigError(
+        f"{relative_to_here(folder)}: this run was resumed in {place}",
+        hint=f"Answer there: {answer_command(later.directory)}"
+        if later.waits_for
+        else f"To go on there: {resume_command(later.directory)}",
+    )
 
 
 def _describe_way_on(folder: Path) -> str:

@@ -312,6 +312,33 @@ def test_a_plan_that_is_made_waits_for_the_answer_of_its_planner(
     assert len(server.requests) == calls
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_run_that_was_resumed_names_the_run_in_which_to_answer(
+    aeon: RunAeon, waiting: Path, tmp_path: Path, beside: bool
+) -> None:
+    place = [f"hydra.run.dir={waiting.parent / 'two'}"] if beside else []
+    assert aeon(f"resume={waiting}", *place, "progress=none").status == 6
+    found = [path.parent for path in tmp_path.glob("outputs/*/*/run.json")]
+    later = next(folder for folder in found if folder != waiting)
+    ended = aeon("answer", str(waiting), f"{ids(waiting)['approval']}=yes")
+    assert (ended.status, Desk(waiting).list_answers()) == (2, {})
+    assert f"this run was resumed in {here(later, tmp_path)} (waiting)" in ended.err
+    assert f"Answer there: {command('answer', here(later, tmp_path))}" in ended.err
+    words = [f"{ids(later)['approval']}=yes", f"{ids(later)['step']}=4 by 5 metres"]
+    assert aeon("answer", str(later), *words).status == 0
+    ended = aeon("answer", str(waiting))
+    assert ended.status == 2
+    assert f"To go on there: {command(f'resume={here(later, tmp_path)}')}" in ended.err
+
+
+def test_a_run_beside_it_that_resumes_none_changes_nothing(
+    aeon: RunAeon, waiting: Path, tmp_path: Path
+) -> None:
+    aeon(*WAITS)
+    assert len(list(tmp_path.glob("outputs/*/*/run.json"))) == 2
+    assert aeon("answer", str(waiting)).status == 6
+
+
 def test_the_run_of_a_job_goes_on_by_its_server(aeon: RunAeon, waiting: Path) -> None:
     (waiting.parent / "job.json").write_text("{}")
     words = [f"{ids(waiting)['approval']}=yes", f"{ids(waiting)['step']}=4 by 5 metres"]
