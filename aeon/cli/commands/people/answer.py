@@ -56,7 +56,7 @@ def _refuse_resumed(folder: Path) -> None:
         f"{relative_to_here(folder)}: this run was resumed in {place}",
         hint=f"Answer there: {answer_command(later.directory)}"
         if later.waits_for
-        else f"To go on there: {resume_command(later.directory)}",
+        else _describe_way_on(later.directory),
     )
 
 

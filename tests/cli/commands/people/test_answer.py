@@ -328,7 +328,7 @@ def test_a_run_that_was_resumed_names_the_run_in_which_to_answer(
     assert aeon("answer", str(later), *words).status == 0
     ended = aeon("answer", str(waiting))
     assert ended.status == 2
-    assert f"To go on there: {command(f'resume={here(later, tmp_path)}')}" in ended.err
+    assert f"To resume: {command(f'resume={here(later, tmp_path)}')}" in ended.err
 
 
 def test_a_run_beside_it_that_resumes_none_changes_nothing(
