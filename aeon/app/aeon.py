@@ -158,6 +158,12 @@ class Aeon:
         return self._process.digests
 
     @property
+    def checks(self) -> CheckSet:
+        """The checks of a run without a dataset row's: the configured ones and those of a plan
+        file's steps."""
+        return self._process.checks
+
+    @property
     def judge_digests(self) -> Mapping[str, str]:
         """SHA-256, hex, of each part of the judge's requests."""
         return digest_judge(self._process, self._process.checks.rubrics)

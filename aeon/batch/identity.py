@@ -7,7 +7,6 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from aeon.app.aeon import Aeon
-from aeon.checks.selection import digest_code
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings, engine_settings, hash_of_json
@@ -41,8 +40,7 @@ def identify(aeon: Aeon) -> str:
     settings of transport and observability do not."""
     values = _values_of(aeon.settings)
     values |= {name: aeon.hashes[name] for name in ("prompts", "schemas")}
-    checks = aeon.settings.convergence.checks
-    code = {f"convergence.checks.{name}.code": digest_code(one) for name, one in checks.items()}
+    code = {f"convergence.checks.{one.name}.code": one.code for one in aeon.checks.checks}
     values |= {key: digest for key, digest in code.items() if digest}
     usual = _values_of(compose_settings(Composition()))
     digests = {key: hash_of_json(value) for key, value in values.items()}

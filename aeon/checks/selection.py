@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from inspect import unwrap
 from pathlib import Path
 
 import pydantic
@@ -148,7 +149,7 @@ class CheckMaker:
             files = tuple(map(self._locate, settings.files))
             settings = settings.model_copy(update={"files": files})
         work = self._make_work(key, settings)
-        return Check(name, settings, work, step_id, digest_code(settings))
+        return Check(name, settings, work, step_id, _digest_code(settings, self.registry))
 
     def _locate(self, path: Path) -> Path:
         path = path.expanduser()
@@ -166,7 +167,7 @@ class CheckMaker:
         return _make_call(key, settings, self.registry)
 
 
-def digest_code(settings: CheckSettings) -> str:
+def _digest_code(settings: CheckSettings, registry: ToolRegistry) -> str:
     """Return a digest of what a check calls: its name and the files that implement it; empty for a
     check that calls nothing."""
     if isinstance(settings, ComparingCheck | RubricCheck):
@@ -175,10 +176,18 @@ def digest_code(settings: CheckSettings) -> str:
     if isinstance(settings, CommandCheck):
         parts += [read_named(path.expanduser()) for path in settings.files]
     if isinstance(settings, PythonCheck):
-        module = sys.modules.get(settings.value.partition(":")[0])
-        source = getattr(module, "__file__", None)
-        parts += [read_named(Path(source))] if source else []
+        parts += _read_module(settings.value.partition(":")[0])
+    if isinstance(settings, ToolCheck) and (tool := registry.get(settings.value)):
+        parts += _read_module(getattr(unwrap(tool.invoke), "__module__", ""))
     return sha256(b"\0".join(parts)).hexdigest()
+
+
+def _read_module(name: str) -> list[bytes]:
+    """Read the file of an imported module. A tool of Aeon's own, or behind a server of MCP, has its
+    code in no module of the user."""
+    source = getattr(sys.modules.get(name), "__file__", None)
+    is_own = source is not None and name.partition(".")[0] != "aeon"
+    return [read_named(Path(source))] if source is not None and is_own else []
 
 
 class _OuterChecks(Value):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from aeon.batch.dataset import Dataset, digest
-from aeon.checks.selection import digest_code
-from aeon.domain.checks import CheckSettings
+from aeon.checks.selection import Check, CheckSet
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.evaluation import forms, statistics
@@ -21,19 +19,25 @@ from aeon.observability.artefacts import as_artefact_error, replace_file
 from aeon.report.words import count_noun
 
 
-def digest_checks(checks: Mapping[str, CheckSettings], judge: JsonMapping | None = None) -> str:
+def digest_checks(checks: CheckSet, judge: JsonMapping | None = None) -> str:
     """Return a digest of what decides, besides the rows, which answers pass: the required checks
-    of the configuration with the code that they call, and what describes the `judge`, if one
-    grades."""
-    required = {name: _describe_check(one) for name, one in checks.items() if one.required}
+    of the configuration and of a plan file's steps, with the code that they call, and what
+    describes the `judge`, if one grades."""
+    prepared = (_describe_check(one) for one in checks.checks if one.settings.required)
+    rubrics = (
+        (name, one.model_dump(mode="json", exclude={"weight"}))
+        for name, one in checks.rubrics.items()
+        if one.required
+    )
+    required = dict((*prepared, *rubrics))
     return digest(json.dumps([required, dict(judge or {})], sort_keys=True)).hex()
 
 
-def _describe_check(check: CheckSettings) -> JsonObject:
+def _describe_check(check: Check) -> tuple[str, JsonObject]:
     # Code counts by its content: its files may be in other folders elsewhere.
-    code = digest_code(check)
-    left_out = {"weight", "value", "files"} if code else {"weight"}
-    return {**check.model_dump(mode="json", exclude=left_out), "code": code}
+    left_out = {"weight", "value", "files"} if check.code else {"weight"}
+    settings = check.settings.model_dump(mode="json", exclude=left_out)
+    return check.name, {**settings, "code": check.code}
 
 
 def read_baseline(

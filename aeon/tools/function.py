@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any, TypedDict, Unpack, cast, get_type_hints, overload
 
 from pydantic import PydanticUserError, TypeAdapter, validate_call
@@ -100,6 +101,7 @@ def _invocation(
     call = validate_call(function)
     result = TypeAdapter(returned)
 
+    @wraps(function, assigned=("__module__",), updated=())
     def invoke(arguments: JsonMapping) -> Any:
         if is_async:
             import asyncio  # slow to load, and only for such a tool

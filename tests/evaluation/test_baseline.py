@@ -1,10 +1,21 @@
 """An earlier measurement as the line that a later one may not fall below."""
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from aeon.domain.checks import CheckSettings, CommandCheck, ComparingCheck
+from aeon.app.tools import build
+from aeon.checks.selection import CheckMaker
+from aeon.domain.checks import (
+    CheckSettings,
+    CommandCheck,
+    ComparingCheck,
+    NamedCheck,
+    OuterCheck,
+    ToolCheck,
+)
 from aeon.domain.errors import ConfigError
 from aeon.evaluation.baseline import (
     bless,
@@ -15,6 +26,7 @@ from aeon.evaluation.baseline import (
 )
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.table import measure
+from aeon.tools.settings import ToolSettings
 from tests.evaluation.test_table import ARMS, dataset, line, measured, repeated
 
 
@@ -123,12 +135,16 @@ def test_an_older_baseline_is_read_and_said_not_to_tell_by_which_checks(tmp_path
     assert words not in compare_with_baseline(before, told, "b.json").sentence
 
 
+def digest(configured: Mapping[str, CheckSettings], **of_judge: float) -> str:
+    return digest_checks(CheckMaker(configured).prepare({}), of_judge)
+
+
 def test_what_decides_are_the_required_checks_with_their_code(tmp_path: Path) -> None:
     test = tmp_path / "test.py"
     test.write_text("assert True")
     word = ComparingCheck(type="contains", value="tea")
     other = ComparingCheck(type="contains", value="milk")
-    command = CommandCheck(type="command", value=("python", "test.py"), files=(test,))
+    command = CommandCheck(type="command", value=("sh", "test.py"), files=(test,))
     (moved := tmp_path / "moved").mkdir()
     there = moved / "test.py"
     there.write_text("assert True")
@@ -138,13 +154,50 @@ def test_what_decides_are_the_required_checks_with_their_code(tmp_path: Path) ->
         {"run": command.model_copy(update={"files": (there,)}), "it": word},
         {"it": word, "run": command, "more": other.model_copy(update={"required": False})},
     ]
-    first = digest_checks(same[0])
-    assert {digest_checks(one) for one in same} == {first}
+    first = digest(same[0])
+    assert {digest(one) for one in same} == {first}
     others: list[dict[str, CheckSettings]] = [{}, {"it": word}, {"it": other, "run": command}]
-    digests = [first, *map(digest_checks, others), digest_checks(same[0], {"coherence": 0.9})]
+    digests = [first, *map(digest, others), digest(same[0], coherence=0.9)]
     test.write_text("assert 1 == 1")
-    digests.append(digest_checks(same[0]))
+    digests.append(digest(same[0]))
     assert len(set(digests)) == 6
+
+
+def test_what_decides_are_the_checks_of_a_plan_files_steps_too() -> None:
+    word = ComparingCheck(type="contains", value="tea")
+    other = ComparingCheck(type="contains", value="milk")
+    maker = CheckMaker({"it": word})
+    by_step: list[dict[str, dict[str, OuterCheck]]] = [
+        {},
+        {"draft": {"it": NamedCheck()}},
+        {"draft": {"more": word}},
+        {"draft": {"more": other}},
+        {"final": {"more": other}},
+    ]
+    assert len({digest_checks(maker.prepare(one)) for one in by_step}) == 5
+    optional = {"draft": {"more": other.model_copy(update={"required": False})}}
+    assert digest_checks(maker.prepare(optional)) == digest({"it": word})
+
+
+def test_what_decides_is_the_code_of_a_tool_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    module = tmp_path / "own_tool_of_a_check.py"
+    module.write_text(
+        "def look(answer: str) -> bool:\n    'Whether it is good.'\n    return True\n"
+    )
+    settings = ToolSettings(functions={"look": "own_tool_of_a_check:look"})
+    check = ToolCheck(type="tool", value="look")
+
+    def digest_now() -> str:
+        maker = CheckMaker({"it": check}, build(settings, {}))
+        return digest_checks(maker.prepare({}))
+
+    before = digest_now()
+    assert digest_now() == before
+    module.write_text(module.read_text() + "# mended\n")
+    assert digest_now() != before
 
 
 def _state(path: Path) -> tuple[int, ...]:

@@ -102,9 +102,7 @@ class _ArmRuns:
         """For each arm a digest of what decides, besides its rows, which answers pass."""
         if self.judge is not None:
             return dict.fromkeys((arm.name for arm in self.arms), self.judge.digest)
-        return {
-            arm.name: digest_checks(aeon.settings.convergence.checks) for arm, aeon in self.opened
-        }
+        return {arm.name: digest_checks(aeon.checks) for arm, aeon in self.opened}
 
     def read_lines(self) -> Iterator[Line]:
         """Return the lines of the results."""

@@ -134,7 +134,7 @@ class ArmJudge:
         model = settings.roles.grader.model or settings.provider.model
         judged_by = {"provider": settings.provider.kind, "model": model}
         judge = {**self._thresholds, **self.judge.aeon.judge_digests, **judged_by}
-        return digest_checks(self.settings.convergence.checks, judge)
+        return digest_checks(self.judge.aeon.checks, judge)
 
     @property
     def _thresholds(self) -> dict[str, float]:
