@@ -22,7 +22,7 @@ def run(aeon: RunAeon, tmp_path: Path) -> Path:
     chosen = [
         "provider=simulated",
         "provider.scenario=low.yaml",
-        "limits.max_passes=3",
+        "limits.max_passes=5",
         "progress=none",
     ]
     assert aeon("task=plan a \x1b[31m move", *chosen, "hydra.run.dir=run").status == 3
@@ -37,9 +37,9 @@ def test_json_has_the_facts_the_findings_and_the_patterns(aeon: RunAeon, run: Pa
         name: told[name] for name in ("run_id", "termination_reason", "usage")
     }
     blockers = {blocker["code"]: blocker["passes"] for blocker in told["patterns"]["blockers"]}
-    assert blockers["incomplete"] == [1, 2, 3]
+    assert blockers["incomplete"] == [1, 2, 3, 4, 5]
     assert told["patterns"]["by_pass"]["1"]["requests"] > 0
-    assert told["findings"][0]["title"].startswith("Completeness stays at 0.60 in passes 1 to 3")
+    assert told["findings"][0]["title"].startswith("Completeness stays at 0.60 in passes 1 to 5")
     assert (run / "report.html").stat().st_mtime_ns == before
 
 
@@ -47,8 +47,8 @@ def test_text_is_a_few_lines_without_control_characters(aeon: RunAeon, run: Path
     lines = aeon("inspect", "run", "output=text").out.splitlines()
     assert lines[0] == "plan a [31m move"
     assert lines[1].startswith("Finished without converging: limits.max_passes was reached")
-    assert lines[2:4] == [
-        "- Completeness stays at 0.60 in passes 1 to 3; its threshold is 0.95",
+    assert lines[3:5] == [
+        "- Completeness stays at 0.60 in passes 1 to 5; its threshold is 0.95",
         "  Not [31mall [0m of it.",
     ]
 
