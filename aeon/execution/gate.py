@@ -22,7 +22,7 @@ from aeon.domain.events import AnswerCompared
 from aeon.domain.graph import EVALUATION_CYCLES, answer_text, is_answer_complete
 from aeon.domain.history import AdvisoryKind, EvaluationResults, Phase, RunState
 from aeon.domain.plan import Plan
-from aeon.domain.refinement import RefinementRecord
+from aeon.domain.refinement import RefinementAction, RefinementRecord
 from aeon.domain.request import Budget, ask_sample
 from aeon.execution.event_stream import EventStream
 from aeon.execution.outcome import remember_steps
@@ -170,10 +170,7 @@ class AnswerGate:
 
 def explain_set_back(compared: AnswerComparison, tried: RefinementRecord | None) -> Trigger:
     """Describe for the planner a change whose answer was not accepted."""
-    changes = [
-        f"{action.action_type} {action.fragment}: {action.justification}"
-        for action in (tried.accepted if tried else ())
-    ]
+    changes = [_describe_change(action) for action in (tried.accepted if tried else ())]
     found = "could not be compared" if compared.outcome == "unknown" else "was found worse"
     detail = " ".join(
         (
@@ -183,3 +180,9 @@ def explain_set_back(compared: AnswerComparison, tried: RefinementRecord | None)
         )
     )
     return Trigger(kind="set_back", about="the answer", detail=detail)
+
+
+def _describe_change(action: RefinementAction) -> str:
+    why = f"{action.action_type} {action.fragment}: {action.justification}"
+    asked = "".join(f" It was to do: {step.description}" for step in action.new_steps)
+    return why + asked

@@ -88,6 +88,7 @@ def test_the_planner_is_told_what_was_taken_back() -> None:
     later = model.prompts("refinement")[-1]
     assert "it was taken back" in later
     assert "REPLACE draft1" in later
+    assert "It was to do: do draft2" in later
     assert "(first: the answer before; second: the changed answer) answer 1 is right." in later
 
 
