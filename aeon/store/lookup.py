@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from difflib import unified_diff
 from typing import Literal
@@ -15,7 +15,7 @@ from aeon.domain.errors import StoreFailed, StoreMiss
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.fences import without_codes
 from aeon.store.interface import AnswerSource
-from aeon.store.models import Entry, StoreRequest
+from aeon.store.models import Entry, Kind, StoreRequest
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200
@@ -39,17 +39,17 @@ _turns_lock = threading.Lock()
 
 
 class ByKey:
-    """The answer to exactly this request from exactly this place; with `whole`, failures and
-    unusable answers too, as in a replay."""
+    """The answer to exactly this request from exactly this place; of requests of the kinds in
+    `whole`, failures and unusable answers too."""
 
-    def __init__(self, source: AnswerSource, *, whole: bool = False) -> None:
+    def __init__(self, source: AnswerSource, *, whole: Collection[Kind] = ()) -> None:
         self._source = source
         self._whole = whole
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """Return the stored answer; None if there is none. Raises StoreFailed."""
         entry = self.find_whole(request)
-        if entry is None or self._whole:
+        if entry is None or request.kind in self._whole:
             return entry
         return entry if entry.usable and policy(entry.answer) != "replay" else None
 

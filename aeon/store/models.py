@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import NonNegativeInt
 
@@ -15,6 +15,7 @@ from aeon.schema.json_schema import once_per_schema
 Kind = Literal["model", "tool", "check", "person", "memory", "begun"]
 """Who answers; `begun` is no answer: it marks that a tool with effects was about to be called, or
 what a server calls the answer that it was about to make."""
+KINDS: frozenset[Kind] = frozenset(get_args(Kind))
 FOUND_OUT = "found_out"
 """The key, in a stored answer, of the beliefs about endpoints: kept for a resumed run, not in a
 cassette."""

@@ -12,6 +12,7 @@ from aeon.domain.values import OwnObject
 from aeon.files.reference import call_factory, load_object
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
+from aeon.store.models import KINDS
 from aeon.store.session import Keep, Session
 from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
 
@@ -20,6 +21,7 @@ GROUP = "aeon.stores"
 Place: TypeAlias = Path | str
 """The place of a store; text is a URL."""
 _RUN_FILE = "run.json"  # marks a directory as a run's (`aeon.config.origin`)
+_KINDS_KEPT = KINDS - {"check"}  # a check whose code has changed is run again in any resumed run
 _log = logging.getLogger("aeon")
 
 
@@ -162,16 +164,18 @@ def open_session(
     """Open the session of a run whose artefacts go to `directory`, if any.
 
     `parents` answer first; the caller closes them. Unusable answers of parents in `ended_well` stay
-    unless they are to be requested again. The jobs in the folder `of_multirun` share a store.
-    Raises StoreFailed.
+    unless they are to be requested again, but for outcomes of checks. The jobs in the folder
+    `of_multirun` share a store. Raises StoreFailed.
     """
     as_it_was = ended_well if settings.retry_unusable == "needed" else ()
-    lookups: list[Lookup] = [ByKey(parent, whole=parent in as_it_was) for parent in parents]
+    lookups: list[Lookup] = [
+        ByKey(parent, whole=_KINDS_KEPT if parent in as_it_was else ()) for parent in parents
+    ]
     if settings.mode == "off":
         return Session(lookups)
     if settings.mode == "replay":
         source = _open_recording(settings)
-        lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, whole=True))
+        lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, whole=KINDS))
         return Session(lookups, recording=source)
     shared, by_shared = _open_shared(settings, of_multirun, warn)
     own = _open_own(settings, directory)

@@ -115,12 +115,15 @@ def test_a_check_without_what_it_calls_is_refused_but_in_a_replay() -> None:
         Aeon.from_config(["convergence.checks.mine={type: python}"], environ={})
 
 
+@pytest.mark.parametrize("is_required", [True, False], ids=["stopped", "ended well"])
 def test_a_resumed_run_runs_a_check_again_that_does_something_else_now(
-    counted: Counted, tmp_path: Path
+    counted: Counted, tmp_path: Path, is_required: bool
 ) -> None:
     run = tmp_path / "run"
     model = ScriptedModel()
-    carry_out(model, counted.override, "limits.max_passes=1", directory=run)
+    required = f"convergence.checks.milk.required={is_required}"
+    first = carry_out(model, counted.override, required, "limits.max_passes=1", directory=run)
+    assert first.converged is not is_required
     module = tmp_path / f"{counted.name}.py"
     module.write_text(COUNTER + "\n# mended\n", encoding="utf-8")
     with Aeon.from_config([f"resume={run}", "trust=true"], adapter=model, environ={}) as aeon:
