@@ -241,8 +241,6 @@ def make_result(
         scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
         checks=outcome.checks,
-        reason_codes=state.assessment.reason_codes if state.assessment else (),
-        explanation=state.assessment.explanation if state.assessment else "",
         best_pass=outcome.best_pass,
         passes=outcome.history.overall_statistics.total_passes,
         ttl=_report_ttl(state),
@@ -264,7 +262,7 @@ def make_result(
         configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
     )
-    return _describe_passes(result, assessed, ledger)
+    return _describe_answer(result, assessed, ledger)
 
 
 def _advise_on_calibration(run: Identity, outcome: Outcome, ledger: Ledger) -> Iterator[Advisory]:
@@ -290,11 +288,18 @@ def _find_assessed(outcome: Outcome) -> ExecutionPass | None:
     return chosen if judgement and judgement.evaluated else latest_assessed(passes)
 
 
-def _describe_passes(
+def _describe_answer(
     result: RunResult, assessed: ExecutionPass | None, ledger: Ledger
 ) -> RunResult:
-    bought = find_bought(result, ledger.usage_up_to)
-    return result.model_copy(update={"bought": bought, "open_issues": find_open_issues(assessed)})
+    """Add what was found in the answer, and what the passes bought."""
+    final = result.history.final_convergence
+    found = {
+        "reason_codes": final.reason_codes if final else (),
+        "explanation": final.explanation if final else "",
+        "open_issues": find_open_issues(assessed),
+        "bought": find_bought(result, ledger.usage_up_to),
+    }
+    return result.model_copy(update=found)
 
 
 def _find_scores(assessed: ExecutionPass | None) -> ConvergenceScores | None:

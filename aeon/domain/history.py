@@ -192,6 +192,12 @@ class ExecutionPass(Value):
     timing_information: Timing
 
     @property
+    def is_set_back(self) -> bool:
+        """Whether its changed answer was not accepted, so that it has an earlier one."""
+        comparison = self.evaluation_results.comparison
+        return comparison is not None and not comparison.is_accepted
+
+    @property
     def figures(self) -> JsonObject:
         """The pass as a table row: its steps, scores and missed codes, refined steps, TTL,
         seconds."""
@@ -252,7 +258,7 @@ class FinalResult(Value):
 
 class ExecutionHistory(Value):
     """Everything a run did, pass by pass, numbered from 0 without gaps (FR-071 to FR-076,
-    FR-095)."""
+    FR-095); `final_convergence` is the assessment of the answer, `final_output`."""
 
     execution_id: str
     task_input: str

@@ -73,7 +73,7 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     candidates = [
         one
         for one in find_judged(passes)
-        if not one.is_set_back and one.passed.taskprofile is not None
+        if not one.passed.is_set_back and one.passed.taskprofile is not None
     ]
     if not candidates:
         return None
@@ -95,12 +95,6 @@ class JudgedPass:
 
     passed: ExecutionPass
     wins: int
-
-    @property
-    def is_set_back(self) -> bool:
-        """Whether its answer was not accepted."""
-        comparison = self.passed.evaluation_results.comparison
-        return comparison is not None and not comparison.is_accepted
 
     @property
     def checks(self) -> Sequence[CheckOutcome]:
@@ -291,7 +285,7 @@ def build_outcome(
         configuration=dict(configuration),
         passes=state.passes,
         profile_transitions=state.transitions,
-        final_convergence=state.assessment,
+        final_convergence=_find_assessment(state, chosen),
         final_output=answer,
         final_result=history.FinalResult(
             converged=converged, result_type=reason, output=answer, metadata=_describe_rest(state)
@@ -310,6 +304,15 @@ def build_outcome(
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
         error=_describe_error(error) if error else None,
     )
+
+
+def _find_assessment(
+    state: RunState, chosen: history.BestPass | None
+) -> ConvergenceAssessment | None:
+    """Return the assessment of the `chosen` pass, whose answer the run returns, else the latest
+    one."""
+    results = state.passes[chosen.pass_number].evaluation_results if chosen else None
+    return results.convergence if results and results.convergence else state.assessment
 
 
 def _choose_pass(

@@ -219,8 +219,9 @@ class BaselineReport(Value):
 class RunResult(Value):
     """The result of a run: `history` goes to `history.json`, everything else to `result.json`.
 
-    `scores` are those of the latest pass that a model assessed, `assessed_pass`; `reason_codes` and
-    `explanation` come from the last evaluation. `degraded` is what the run did without,
+    `scores` are those of `assessed_pass`: the pass that the answer is from, or, if no model
+    assessed it, the latest that one did; `reason_codes` and `explanation` come from the evaluation
+    of the answer. `degraded` is what the run did without,
     `steps_left` the state of each step that is not complete, by id. `unusable_steps` failed because
     a model's answer was unusable, `unusable_calls` are the names of all calls with such answers:
     when a run that did not end well is resumed, these are requested again. `overrun` is None unless

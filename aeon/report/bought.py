@@ -13,7 +13,7 @@ from aeon.domain.outcome import JudgedPass, count_passes_without_gain, find_judg
 from aeon.domain.report import HARMLESS, SEVERITIES
 from aeon.domain.result import AnswerPoint, OpenIssue, PassesBought, RunResult, TokenUsage
 from aeon.report.diff import measure_change
-from aeon.report.scores import read_scores
+from aeon.report.scores import find_answering_pass, read_scores
 from aeon.report.words import count_noun, round_down
 
 UsageUpTo = Callable[[int], TokenUsage]
@@ -25,12 +25,12 @@ def find_bought(result: RunResult, usage_up_to: UsageUpTo) -> PassesBought | Non
     history = result.history
     total_tokens = result.usage.total.total_tokens
     whole = [one for one in history.passes if one.answer_complete and one.answer.strip()]
-    given = _find_given(whole, result.answer, result.assessed_pass)
-    if not given:
+    last_whole = find_answering_pass(whole, result)
+    if last_whole is None:
         return None
     began = result.timings.start_time
     first, last = (
-        _describe_point(began, one, usage_up_to(one.pass_number)) for one in (whole[0], given[-1])
+        _describe_point(began, one, usage_up_to(one.pass_number)) for one in (whole[0], last_whole)
     )
     later = history.passes[first.pass_number + 1 :]
     later_tokens = total_tokens - first.tokens if later else 0
@@ -45,13 +45,6 @@ def find_bought(result: RunResult, usage_up_to: UsageUpTo) -> PassesBought | Non
         last_gain=_find_last_gain(history, judged),
         last_judged=judged[-1].passed.pass_number if judged else None,
     )
-
-
-def _find_given(
-    whole: Sequence[ExecutionPass], answer: str, judged: int | None
-) -> list[ExecutionPass]:
-    given = [one for one in whole if one.answer == answer]
-    return [one for one in given if one.pass_number == judged] or given
 
 
 def _count_comparisons(passes: Sequence[ExecutionPass]) -> Counter[ComparedWithEarlier]:

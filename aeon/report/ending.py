@@ -490,7 +490,7 @@ def resume_command(directory: Path) -> str:
 
 
 def scores(result: RunResult) -> list[tuple[str, float, float]]:
-    """Return the scores of the last assessment, each with its name and its threshold."""
+    """Return the scores of the answer's assessment, each with its name and its threshold."""
     given = result.scores.model_dump() if result.scores else {}
     found = [
         (name, given.get(f"{name}_score"), result.configuration["convergence"][name])

@@ -83,7 +83,7 @@ def find_patterns(record: Record) -> Patterns:
         assessed=assessed,
         thresholds=scores.thresholds_of(history),
         best_pass=result.best_pass.pass_number if result.best_pass else None,
-        blockers=scores.find_blockers(history),
+        blockers=scores.find_blockers(history, scores.find_deciding_pass(result)),
         plateaus=scores.find_plateaus(assessed),
         without_gain=scores.find_without_gain(assessed),
         regressions=scores.find_regressions(assessed, refined),

@@ -18,6 +18,7 @@ from aeon.domain.assessment import (
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.plan import PlanStep
+from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 
 NOTICEABLE = 0.02
@@ -42,10 +43,11 @@ BlockerKind = Literal["score", "criterion", "check", "issue", "reason", "unavail
 
 
 class Blocker(Value):
-    """A blocker of convergence, by its reason code: in which passes, and whether in the last
-    assessment too. A `reason` is a code that only a user's own judge knows. For a score the
-    threshold, the best and the last value; `words` are the model's, or the check's, of the last
-    pass that it held back, and `measured` whether a check could be had there."""
+    """A blocker of convergence, by its reason code: in which passes, and whether also in the
+    assessment of the run's answer, `at_end`. A `reason` is a code that only a user's own judge
+    knows. For a score the threshold, the best value and the `last`, which is the answer's; `words`
+    are the model's, or the check's, on the answer, else of the last pass that it held back, and
+    `measured` whether a check could be had there."""
 
     code: str
     kind: BlockerKind
@@ -144,13 +146,35 @@ def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAs
             yield passed.pass_number, passed.evaluation_results.convergence
 
 
-def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
-    """Return the blockers of convergence, those at the end first, then by how often."""
+def find_answering_pass(passes: Sequence[ExecutionPass], result: RunResult) -> ExecutionPass | None:
+    """Return the one of these passes that the run's answer is from: of those with its text the one
+    whose judgement applies to it, else the latest that was not set back; None for an answer of none
+    of them."""
+    given = [one for one in passes if one.answer == result.answer]
+    judged = [one for one in given if one.pass_number == result.assessed_pass]
+    accepted = [one for one in given if not one.is_set_back]
+    return next(reversed(judged or accepted or given), None)
+
+
+def find_deciding_pass(result: RunResult) -> int:
+    """Return the pass with the assessment of the run's answer: the latest with an assessment, or an
+    earlier one whose answer was chosen; 0 where no pass has an assessment."""
+    final = result.history.final_convergence
+    given = dict(_assessments(result.history))
+    same = [number for number, assessment in given.items() if assessment == final]
+    if result.assessed_pass in same:
+        same = [result.assessed_pass]
+    return max(same or given, default=0)
+
+
+def find_blockers(history: ExecutionHistory, decided_by: int) -> tuple[Blocker, ...]:
+    """Return the blockers of convergence, those in the assessment that the end was `decided_by`
+    first, then by how often."""
     missed: dict[str, list[int]] = {}
     for number, assessment in _assessments(history):
         for code in _list_missed(assessment):
             missed.setdefault(code, []).append(number)
-    found = (_make_blocker(history, code, passes) for code, passes in missed.items())
+    found = (_make_blocker(history, code, passes, decided_by) for code, passes in missed.items())
     return tuple(sorted(found, key=lambda blocker: (not blocker.at_end, -len(blocker.passes))))
 
 
@@ -162,25 +186,39 @@ def _list_missed(assessment: ConvergenceAssessment) -> tuple[str, ...]:
     return tuple(code for code in assessment.reason_codes if code not in MET_CODES)
 
 
-def _make_blocker(history: ExecutionHistory, code: str, passes: Sequence[int]) -> Blocker:
+def _make_blocker(
+    history: ExecutionHistory, code: str, passes: Sequence[int], decided_by: int
+) -> Blocker:
     assessments = dict(_assessments(history))
     name = SCORE_OF.get(code)
-    last = assessments[passes[-1]]
-    check = _find_check(history, passes[-1], code)
-    given = [read_scores(each) for each in assessments.values()]
-    values = [scores[name] for scores in given if name in scores]
+    number = decided_by if decided_by in passes else passes[-1]
+    found = assessments[number]
+    check = _find_check(history, number, code)
+    best, last = _find_best_and_last(assessments, name, decided_by)
     return Blocker(
         code=code,
-        kind="check" if check else _kind_of(code, last),
+        kind="check" if check else _kind_of(code, found),
         passes=tuple(passes),
-        at_end=passes[-1] == max(assessments),
+        at_end=decided_by in passes,
         score=name,
         threshold=thresholds_of(history).get(name) if name else None,
-        best=max(values, default=None),
-        last=values[-1] if values else None,
-        words=(check.feedback,) if check else _words_on(code, last),
+        best=best,
+        last=last,
+        words=(check.feedback,) if check else _words_on(code, found),
         measured=check is None or check.measured,
     )
+
+
+def _find_best_and_last(
+    assessments: Mapping[int, ConvergenceAssessment], name: str | None, decided_by: int
+) -> tuple[float | None, float | None]:
+    """Return the best value of a score, and the one at the end: that of the deciding pass, else the
+    latest one."""
+    given = {number: read_scores(assessment) for number, assessment in assessments.items()}
+    values = {number: scores[name] for number, scores in given.items() if name in scores}
+    if not values:
+        return None, None
+    return max(values.values()), values.get(decided_by, values[max(values)])
 
 
 def _find_check(history: ExecutionHistory, number: int, code: str) -> CheckOutcome | None:

@@ -259,6 +259,15 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
     assert told.history.final_convergence == assessment()
 
 
+def test_the_assessment_at_the_end_is_that_of_the_answer():
+    good, bad = assessment(0.9, 1.0, 1.0), assessment(0.5, 1.0, 1.0)
+    state = RunState(passes=(a_pass(0), a_pass(1, good), a_pass(2, bad)), assessment=bad)
+    latest = outcome.build_outcome("id", "make tea", {}, state, "max_passes", None, 1.5)
+    assert (latest.answer, latest.history.final_convergence) == ("answer of 2", bad)
+    plateau = outcome.build_outcome("id", "make tea", {}, state, "plateau", None, 1.5)
+    assert (plateau.answer, plateau.history.final_convergence) == ("answer of 1", good)
+
+
 def test_an_outcome_of_an_expired_run_has_its_response():
     state = RunState(passes=(a_pass(0), a_pass(1, assessment())), assessment=assessment())
     told = outcome.build_outcome("id", "make tea", {}, state, "ttl_expired", None, 1.5)

@@ -200,8 +200,8 @@ def _count_checks(checks: Sequence[JsonMapping]) -> str:
 
 
 def _causes(run: ComparedRun, result: JsonMapping) -> Iterable[str]:
-    """Return what an end lacked: the error, the gaps in the last assessment, steps, tools, servers
-    and reviews."""
+    """Return what an end lacked: the error, the gaps in the answer's assessment, steps, tools,
+    servers and reviews."""
     if run.error:
         yield run.error
     elif run.ended == "waiting":
@@ -215,7 +215,8 @@ def _causes(run: ComparedRun, result: JsonMapping) -> Iterable[str]:
 
 
 def _list_missed(result: JsonMapping) -> Iterable[str]:
-    """Return the gaps in the last assessment, without the scores: they have their own columns."""
+    """Return the gaps in the answer's assessment, without the scores: they have their own
+    columns."""
     return (str(code).replace("_", " ") for code in result.get("reason_codes") or ())
 
 

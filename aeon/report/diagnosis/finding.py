@@ -14,7 +14,7 @@ from aeon.domain.result import SIMULATED_LINE, RunResult
 from aeon.report.items import Item
 from aeon.report.patterns import Patterns
 from aeon.report.record import Record
-from aeon.report.scores import Blocker
+from aeon.report.scores import Blocker, find_deciding_pass
 
 UNCONVERGED = 3
 """The exit status of a run that came to its end and did not converge."""
@@ -91,8 +91,13 @@ class Evidence:
         return {step.step_id: step for step in self.passes[-1].steps} if self.passes else {}
 
     @cached_property
+    def deciding_pass(self) -> int:
+        """The pass with the assessment of the run's answer; 0 without one."""
+        return find_deciding_pass(self.result)
+
+    @cached_property
     def open_blockers(self) -> tuple[Blocker, ...]:
-        """The blockers of convergence in the last assessment."""
+        """The blockers of convergence in the assessment of the run's answer."""
         if self.ended_well:
             return ()
         return tuple(blocker for blocker in self.patterns.blockers if blocker.at_end)

@@ -68,7 +68,7 @@ def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
     values = [each.scores[name] for each in evidence.patterns.assessed if name in each.scores]
     if not values:
         return f"{name.capitalize()} is what the judge finds lacking; it gave no score"
-    last = round_down(values[-1])
+    last = round_down(blocker.last if blocker.last is not None else values[-1])
     best = round_down(max(values))
     needs = f"its threshold is {format_threshold(blocker.threshold or 0.0)}"
     if len(values) > 1 and max(values) - min(values) < NOTICEABLE:
@@ -79,7 +79,7 @@ def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
 
 
 def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
-    """Find criteria that the last assessment found not met."""
+    """Find criteria that the assessment of the answer found not met."""
     for blocker in evidence.open_blockers:
         if blocker.kind != "criterion":
             continue
@@ -89,7 +89,7 @@ def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
             weight=75,
             evidence=shorten(" ".join(blocker.words), WORDS),
             advice="Say in the task what it asks for, or word the criterion so that it can be met.",
-            anchor=f"judge-{blocker.passes[-1]}",
+            anchor=f"judge-{evidence.deciding_pass}",
             remedies=tuple(_meet_criterion(evidence, blocker.code)),
         )
 
@@ -101,7 +101,7 @@ def find_failed_checks(evidence: Evidence) -> Iterator[Finding]:
             outcome = f"failed in {name_passes(blocker.passes)}"
             advice = "Say in the task what it asks for, or correct the check."
             if not blocker.measured:
-                outcome = f"could not be measured in pass {blocker.passes[-1]}"
+                outcome = f"could not be measured in pass {evidence.deciding_pass}"
                 advice = "A resumed run asks for it again."
             yield Finding(
                 title=f"The check `{blocker.code}` {outcome}",
@@ -124,8 +124,8 @@ def _meet_criterion(evidence: Evidence, name: str) -> Iterator[Remedy]:
 
 
 def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
-    """Find blocking issues of the last assessment, except contradictions, and the reasons that only
-    a user's own judge knows."""
+    """Find blocking issues of the answer's assessment, except contradictions, and the reasons that
+    only a user's own judge knows."""
     for blocker in evidence.open_blockers:
         if blocker.kind not in ("issue", "reason") or blocker.code == _CONTRADICTION:
             continue
@@ -138,7 +138,7 @@ def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
             rank="cause",
             weight=74,
             evidence=shorten(" ".join(blocker.words), WORDS),
-            anchor=f"judge-{blocker.passes[-1]}",
+            anchor=f"judge-{evidence.deciding_pass}",
         )
 
 
@@ -149,7 +149,7 @@ def name_issue_kind(code: str) -> str:
 
 
 def find_missing_assessments(evidence: Evidence) -> Iterator[Finding]:
-    """Find a last pass that no model assessed."""
+    """Find an answer that no model assessed."""
     for blocker in evidence.open_blockers:
         if blocker.kind == "unavailable":
             passes = {*blocker.passes, *_passes_without_assessment(evidence)}
@@ -169,11 +169,12 @@ def _passes_without_assessment(evidence: Evidence) -> Iterator[int]:
 
 
 def find_contradictions(evidence: Evidence) -> Iterator[Finding]:
-    """Find outputs that contradict each other at the end, by the judge and the last review."""
+    """Find outputs that contradict each other at the end, by the answer's judge and its review."""
     codes = {blocker.code for blocker in evidence.open_blockers}
-    if not evidence.assessments:
+    number = evidence.deciding_pass
+    if number not in evidence.assessments:
         return
-    number, assessment = max(evidence.assessments.items())
+    assessment = evidence.assessments[number]
     words = _contradictions(assessment)
     pairs = _list_disagreeing(assessment) if "inconsistent" in codes else []
     if _CONTRADICTION not in codes and not pairs:

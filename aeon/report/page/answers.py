@@ -15,7 +15,7 @@ from aeon.domain.result import RunResult
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.diff import LONGEST, Part, compare_texts, count_changed_words
 from aeon.report.patterns import Patterns
-from aeon.report.scores import NOTICEABLE
+from aeon.report.scores import NOTICEABLE, find_answering_pass
 from aeon.report.words import round_down, shorten
 
 
@@ -42,12 +42,12 @@ class AnswerView:
 
 
 def find_final_pass(result: RunResult) -> int | None:
-    """Return the number of the latest pass that has the run's answer; None for an answer of no
+    """Return the number of the pass that the run's answer is from; None for an answer of no
     pass."""
     if not result.answer.strip():
         return None
-    numbers = [one.pass_number for one in result.history.passes if one.answer == result.answer]
-    return numbers[-1] if numbers else None
+    answering = find_answering_pass(result.history.passes, result)
+    return answering.pass_number if answering else None
 
 
 def view_answers(result: RunResult) -> list[AnswerView]:

@@ -24,10 +24,11 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
     if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
         return _explain_unjudged(result)
     if result.converged and patterns.assessed:
-        return _explain_convergence(patterns)
+        return _explain_convergence(result, patterns)
     missing = [*_name_blockers(patterns), *_name_held_steps(result)]
     if missing:
-        return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
+        after = f"After {count_noun(result.passes, 'pass')}, {_name_earlier(result, patterns)}"
+        return f"{after}{'; '.join(missing)}."
     return "" if patterns.assessed else "No pass was judged."
 
 
@@ -39,8 +40,9 @@ def _explain_unjudged(result: RunResult) -> str:
     return "In core mode the plan is carried out step by step, and nothing is judged."
 
 
-def _explain_convergence(patterns: Patterns) -> str:
-    last = patterns.assessed[-1]
+def _explain_convergence(result: RunResult, patterns: Patterns) -> str:
+    judged = {one.pass_number: one for one in patterns.assessed}
+    last = judged.get(result.assessed_pass or 0, patterns.assessed[-1])
     reached = [
         f"{name} {_compare_score(value, patterns.thresholds[name])}"
         for name, value in last.scores.items()
@@ -48,6 +50,13 @@ def _explain_convergence(patterns: Patterns) -> str:
     if last.criteria:
         reached.append(f"{join_names(list(last.criteria), most=8)} met")
     return f"Pass {last.pass_number} reached every threshold: {'; '.join(reached)}."
+
+
+def _name_earlier(result: RunResult, patterns: Patterns) -> str:
+    """Name the pass that the answer is from, where a later one was judged."""
+    judged = [one.pass_number for one in patterns.assessed]
+    is_earlier = result.assessed_pass in judged[:-1]
+    return f"the answer is that of pass {result.assessed_pass}: " if is_earlier else ""
 
 
 def _compare_score(score: float, threshold: float) -> str:

@@ -23,6 +23,7 @@ from aeon.domain.history import (
     TerminationReason,
     Timing,
 )
+from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
@@ -160,6 +161,10 @@ def a_pass(
     )
 
 
+def _judgement_of(record: ExecutionPass) -> ConvergenceAssessment | None:
+    return record.evaluation_results.convergence
+
+
 def _removal(target: str) -> RefinementAction:
     return RefinementAction(action_type="REMOVE", target_step_id=target, justification="Idle.")
 
@@ -183,8 +188,10 @@ def a_run(
         update={
             "passes": whole,
             "configuration": {**base.history.configuration, "convergence_criteria": THRESHOLDS},
+            "final_convergence": next(filter(None, map(_judgement_of, reversed(whole))), None),
         }
     )
+    judged = latest_assessed(whole)
     made = [one.refinement for one in whole if one.refinement]
     refused = tuple(refusal for one in made for refusal in one.refused)
     timings = base.timings.model_copy(update={"total_seconds": seconds})
@@ -196,6 +203,7 @@ def a_run(
         "refused_actions": refused,
         "timings": timings,
         "best_pass": None,
+        "assessed_pass": judged.pass_number if judged else None,
         **result,
     }
     record = Record(
