@@ -201,16 +201,19 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
 
 def _refuse_too_many_samples(settings: Settings) -> None:
     """Raise ConfigError where the samples of one step need more than the whole configured
-    budget."""
+    budget, or more calls than the run may make."""
+    if settings.mode.kind not in UNJUDGED_MODES:
+        return
     needed = settings.execution.cycles_of_samples
-    budget = settings.ttl.base
-    if settings.mode.kind in UNJUDGED_MODES and needed > budget:
-        raise ConfigError(
-            f"execution.samples={settings.execution.samples} "
-            f"execution.select={settings.execution.select} takes {needed} LLM cycles, and "
-            f"ttl.base={budget} is the whole budget in mode={settings.mode.kind}",
-            hint=f"Set ttl.base={needed}, or ask for fewer samples.",
-        )
+    budgets = {"ttl.base": settings.ttl.base, "limits.max_llm_calls": settings.limits.max_llm_calls}
+    for key, budget in budgets.items():
+        if budget is not None and needed > budget:
+            raise ConfigError(
+                f"execution.samples={settings.execution.samples} "
+                f"execution.select={settings.execution.select} takes {needed} LLM cycles, and "
+                f"{key}={budget} is the whole budget in mode={settings.mode.kind}",
+                hint=f"Set {key}={needed}, or ask for fewer samples.",
+            )
 
 
 def refuse_choice_without_checks(shared: Process, of_row: CheckSet | None) -> None:

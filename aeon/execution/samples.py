@@ -148,8 +148,21 @@ class Sampler:
             reason=choice.reason,
         )
         result = chosen.worked.result.model_copy(update={"samples": record})
-        remarks = (*chosen.worked.remarks, *_remark_lost(choice, drawn, usable))
+        remarks = (
+            *chosen.worked.remarks,
+            *self._remark_unasked(chosen, drawn),
+            *_remark_lost(choice, drawn, usable),
+        )
         return replace(chosen.worked, result=result, remarks=remarks), failure or choice.failure
+
+    def _remark_unasked(
+        self, chosen: Sample, drawn: Sequence[Sample]
+    ) -> Iterator[tuple[AdvisoryKind, str]]:
+        wanted = self._settings.samples
+        if len(drawn) < wanted and not any(map(self._is_found, drawn)):
+            step_id = chosen.worked.step.step_id
+            asked = f"{len(drawn)} of {wanted} answers were asked for"
+            yield "lost_samples", f"Step {step_id}: {asked}; budget and limits allowed no more"
 
     def _count_samples(self, sites: int) -> int:
         if self._settings.select != "pairwise":

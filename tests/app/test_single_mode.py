@@ -53,12 +53,12 @@ def test_a_resumed_run_asks_for_nothing_again(tmp_path: Path) -> None:
     assert model.calls == ["direct"]
 
 
-def test_samples_that_the_budget_does_not_hold_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"takes 22 LLM cycles, and ttl\.base=20") as refused:
-        Aeon.from_config(
-            [*SINGLE, "execution.samples=8", "execution.select=pairwise", "ttl.base=20"], environ={}
-        )
-    assert "ttl.base=22" in refused.value.hint
+@pytest.mark.parametrize("key", ["ttl.base", "limits.max_llm_calls"])
+def test_samples_that_the_budget_does_not_hold_are_refused(key: str) -> None:
+    chosen = ["execution.samples=8", "execution.select=pairwise", f"{key}=20"]
+    with pytest.raises(ConfigError, match=rf"takes 22 LLM cycles, and {key}=20") as refused:
+        Aeon.from_config([*SINGLE, *chosen], environ={})
+    assert f"{key}=22" in refused.value.hint
 
 
 BY_CHECK = ["mode=single", "execution.samples=2", "execution.select=check"]

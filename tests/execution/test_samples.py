@@ -256,10 +256,13 @@ def test_in_a_plan_the_final_step_alone_has_samples_unless_all_have() -> None:
     assert asked(sample_steps="all") == ["step:a", "step:a", "step:b", "step:b"]
 
 
-def test_of_a_small_budget_fewer_are_asked_for() -> None:
+def test_of_a_small_budget_fewer_are_asked_for_and_the_run_says_so() -> None:
     model = ScriptedModel(plan=plan("only"), step=clear("done"))
-    run(model, ttl=6, execution=ExecutionSettings(samples=8))
+    outcome = run(model, ttl=6, execution=ExecutionSettings(samples=8))
     assert model.calls.count("step:only") == 2
+    assert advisories(outcome, "lost_samples") == [
+        "Step only: 2 of 8 answers were asked for; budget and limits allowed no more"
+    ]
 
 
 @pytest.mark.parametrize(
