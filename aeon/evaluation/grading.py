@@ -19,6 +19,7 @@ from aeon.domain.errors import (
     Truncated,
     ValidationError,
 )
+from aeon.domain.result import SIMULATED_LINE
 from aeon.domain.values import Value
 from aeon.schema.equality import is_same
 
@@ -59,6 +60,8 @@ def is_done(line: Line) -> bool:
     repeating it until it succeeds would measure something else."""
     if line["ended"] in REPEATED_ENDS and not _is_fault_of_model(line):
         return False
+    if lacks_answer(line):
+        return True
     checks = map(CheckOutcome.model_validate, line.get("checks") or ())
     return all(check.measured for check in checks if check.blocks)
 
@@ -67,11 +70,26 @@ def _is_fault_of_model(line: Line) -> bool:
     return (line.get("error") or {}).get("type") in _FAULTS_OF_MODELS
 
 
+def has_text(line: Line) -> bool:
+    """Check whether the answer in a line has any text, besides the mark of a simulated one."""
+    answer: str = line.get("answer") or ""
+    return bool(answer.removeprefix(SIMULATED_LINE).strip())
+
+
+def lacks_answer(line: Line) -> bool:
+    """Check whether a run ended without an answer: it has no text, and some step is not complete,
+    or there was never a plan. The empty text of a complete step is an answer."""
+    return not has_text(line) and bool(line.get("steps_left") or line.get("passes") == 0)
+
+
 def grade(row: Row, line: Line | None) -> Grade:
     """Grade the answer in a line of the results; None stands for a row that was not run. Without
-    enough evidence it does not pass: it is `not_measured`."""
+    enough evidence it does not pass: it is `not_measured`. A run that gave no answer has failed,
+    whatever its checks find in the empty text."""
     if line is None or line["ended"] in REPEATED_ENDS:
         return grade_failure(line)
+    if lacks_answer(line):
+        return fail_without_answer(line)
     checks = tuple(map(CheckOutcome.model_validate, line.get("checks") or ()))
     is_met = is_same(line.get("answer") or "", row.target) if row.target else None
     verdict, reason = _judge(is_met, checks)
@@ -87,6 +105,12 @@ def grade_failure(line: Line | None) -> Grade:
     if _is_fault_of_model(line):
         return Grade(verdict="failed", score=0.0, reason=reason)
     return leave_unmeasured(reason)
+
+
+def fail_without_answer(line: Line) -> Grade:
+    """Return the grade of a run that gave no answer."""
+    reason = f"no usable answer came: the run ended {line['ended']}"
+    return Grade(verdict="failed", score=0.0, reason=reason)
 
 
 def leave_unmeasured(reason: str) -> Grade:

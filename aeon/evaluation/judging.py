@@ -14,7 +14,14 @@ from aeon.batch.summary import REPEATED_ENDS, Line
 from aeon.config.settings import BatchColumns
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.request import Usage, add_costs
-from aeon.evaluation.grading import Grade, grade_failure, leave_unmeasured
+from aeon.evaluation.grading import (
+    Grade,
+    fail_without_answer,
+    grade_failure,
+    has_text,
+    lacks_answer,
+    leave_unmeasured,
+)
 from aeon.llm.prices import price_book
 from aeon.report.words import count_noun
 
@@ -111,6 +118,8 @@ class AnswerJudge:
         """Grade the answer of this name to a row, given its own line in the results."""
         if line is None or line["ended"] in REPEATED_ENDS:
             return grade_failure(line)
+        if lacks_answer(line):
+            return fail_without_answer(line)
         if not has_answer(line):
             return Grade(verdict="failed", score=0.0, reason="there is no answer")
         if self.lines is None:
@@ -135,7 +144,7 @@ class AnswerJudge:
 
 def has_answer(line: Line) -> bool:
     """Check whether the line of a run has an answer to judge."""
-    return line["ended"] not in REPEATED_ENDS and bool((line.get("answer") or "").strip())
+    return line["ended"] not in REPEATED_ENDS and has_text(line)
 
 
 def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> Forecast:

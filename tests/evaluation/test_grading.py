@@ -6,6 +6,7 @@ import pytest
 
 from aeon.batch.dataset import Row
 from aeon.domain.checks import CheckOutcome
+from aeon.domain.result import SIMULATED_LINE
 from aeon.evaluation.grading import grade, is_done
 
 
@@ -34,6 +35,33 @@ def test_an_answer_that_is_not_the_target_fails_and_says_so() -> None:
 
 def test_without_an_answer_the_target_is_missed() -> None:
     assert grade(row(), line("", "ttl_expired")).verdict == "failed"
+
+
+@pytest.mark.parametrize("text", ["", f"{SIMULATED_LINE}\n"])
+@pytest.mark.parametrize("target", ["", "15"])
+def test_a_run_that_gave_no_usable_answer_has_failed_whatever_its_checks_say(
+    text: str, target: str
+) -> None:
+    left = line(text, "step_failed", passes=1, steps_left=1, checks=[check()])
+    graded = grade(row(target), left)
+    assert (graded.verdict, graded.score, graded.checks) == ("failed", 0.0, ())
+    assert graded.reason == "no usable answer came: the run ended step_failed"
+
+
+def test_a_run_that_ended_before_it_had_a_plan_has_no_answer() -> None:
+    ended = line("", "ttl_expired", passes=0, steps_left=0, checks=[check()])
+    assert grade(row(""), ended).reason == "no usable answer came: the run ended ttl_expired"
+
+
+def test_a_run_without_an_answer_is_done_whatever_could_not_be_checked() -> None:
+    unmeasured = [check(passed=False, measured=False)]
+    assert is_done(line("", "step_failed", passes=1, steps_left=1, checks=unmeasured))
+
+
+def test_an_empty_text_of_a_complete_step_is_graded_as_an_answer() -> None:
+    empty = line("", passes=1, steps_left=0, checks=[check()])
+    assert grade(row(""), empty).verdict == "passed"
+    assert grade(row(), empty).reason == "the answer is not the target"
 
 
 @pytest.mark.parametrize("ended", ["failed", "invalid", "interrupted"])

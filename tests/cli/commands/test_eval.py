@@ -18,7 +18,7 @@ import aeon
 from aeon.cli.main import main
 from aeon.domain.errors import ConfigError
 from tests.support.openai_server import Completion, Failure, OpenAIServer, Received
-from tests.support.scripted_model import clear, plan
+from tests.support.scripted_model import blocked, clear, plan
 from tests.support.simulated_server import content_of, simulated
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -501,6 +501,25 @@ def test_a_model_whose_answers_are_of_no_use_has_failed_and_is_not_asked_again(
         assert len(server.requests) == requests
     (arm,) = measured(tmp_path)["arms"]
     assert (arm["failed"], arm["not_measured"]) == (2, 0)
+
+
+def test_a_run_without_an_answer_fails_even_where_checks_only_forbid(tmp_path: Path) -> None:
+    checks = {"brief": {"type": "word-count", "value": {"max": 80}}}
+    row = {"id": "kind", "task": "say something kind", "checks": checks}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(row) + "\n")
+    script = {
+        **simulated(),
+        "direct": Completion("no JSON"),
+        "repair": Completion("none"),
+        "plan": plan("say"),
+        "step": Completion(blocked()),
+    }
+    with OpenAIServer(script) as server:
+        assert run(server, SINGLE, CORE) == 0
+    assert [arm["failed"] for arm in measured(tmp_path)["arms"]] == [1, 1]
+    reason = "no usable answer came: the run ended step_failed"
+    for name in ("rows.csv", "junit.xml"):
+        assert (tmp_path / "out" / name).read_text().count(reason) >= 2
 
 
 def test_a_check_that_could_not_be_had_is_run_again_and_nothing_else(
