@@ -71,8 +71,9 @@ def _describe_decision(comparison: ArmComparison, rows: int) -> str:
             return "This is not decisive: the rows and the pass rates do not point the same way."
         return "This is not decisive, and no number of rows can be foreseen from no difference."
     more = max(1, comparison.rows_to_decide - rows)
+    noun = "row" if more == 1 else "rows"
     return (
-        f"This is not decisive: it may be chance. About {more:,} more rows would decide, "
+        f"This is not decisive: it may be chance. About {more:,} more {noun} would decide, "
         "if the difference is what it seems."
     )
 

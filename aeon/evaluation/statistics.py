@@ -3,6 +3,7 @@ Pure functions of the standard library."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from random import Random
@@ -148,11 +149,13 @@ def _tail(most: int, of: int) -> float:
 
 def rows_to_decide(improved: int, degraded: int, rows: int) -> int | None:
     """Return about how many rows McNemar's test needs to find a difference of this size in four of
-    five measurements (Connor's formula); None where there is no difference."""
+    five measurements (Connor's formula), and never fewer than have as many changed rows as an exact
+    test needs; None where there is no difference."""
     changed = (improved + degraded) / rows
     difference = abs(improved - degraded) / rows
     if difference == 0:
         return None
     powerful = _NORMAL.inv_cdf(_POWER)
     spread = CRITICAL * math.sqrt(changed) + powerful * math.sqrt(changed - difference**2)
-    return math.ceil((spread / difference) ** 2)
+    fewest = next(count for count in itertools.count(1) if mcnemar(count, 0) <= LEVEL)
+    return max(math.ceil((spread / difference) ** 2), math.ceil(fewest / changed))

@@ -121,6 +121,17 @@ def test_no_number_of_rows_decides_where_there_is_no_difference() -> None:
     assert rows_to_decide(0, 0, 40) is None
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 5])
+def test_never_fewer_rows_decide_than_the_exact_test_needs(rows: int) -> None:
+    needed = rows_to_decide(0, rows, rows)
+    assert needed == 6
+    assert mcnemar(0, needed) <= 0.05 < mcnemar(0, needed - 1)
+
+
+def test_of_rows_that_change_now_and_then_more_are_needed() -> None:
+    assert rows_to_decide(4, 0, 5) == 8  # of which six change
+
+
 def test_a_larger_difference_needs_fewer_rows() -> None:
     large, small = rows_to_decide(16, 2, 40), rows_to_decide(5, 3, 40)
     assert large is not None

@@ -126,6 +126,11 @@ def test_what_is_not_decisive_says_how_many_more_rows_would_decide(tmp_path: Pat
     assert "About 88 more rows would decide" in comparison.sentence
 
 
+def test_a_single_row_that_would_decide_is_one_row(tmp_path: Path) -> None:
+    (comparison,) = measured(tmp_path, [False] * 5, [True] * 5).comparisons
+    assert "About 1 more row would decide, if" in comparison.sentence
+
+
 def test_the_arm_that_is_judged_is_compared_with_each_of_the_others(tmp_path: Path) -> None:
     evaluation = measured(tmp_path, [True, False], [True, True], judged="single")
     assert [(one.arm, one.other) for one in evaluation.comparisons] == [("single", "full")]
