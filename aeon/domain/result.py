@@ -185,9 +185,10 @@ class AnswerPoint(Value):
 
 class PassesBought(Value):
     """The effect of a run's passes: its `first` complete answer and the `last`, which it returns;
-    the number of passes after the first, and their share of all tokens, in [0, 1]; the share of
-    words that `changed`; how often a later answer was compared with an earlier one, by outcome; the
-    judged pass after which no judged pass gained anything, and the last judged pass."""
+    the number of passes after the first, and the share of all tokens, in [0, 1], that came after
+    its evaluation; the share of words that `changed`; how often a later answer was compared with an
+    earlier one, by outcome; the judged pass after which no judged pass gained anything, and the
+    last judged pass."""
 
     first: AnswerPoint
     last: AnswerPoint

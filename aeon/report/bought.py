@@ -125,18 +125,21 @@ def count_open_issues(issues: Sequence[OpenIssue]) -> str:
 
 
 def describe_bought(bought: PassesBought | None) -> str:
-    """Describe in one sentence the usage of the passes after the first whole answer, and their
-    gain; empty without a whole answer."""
+    """Describe in one sentence the usage of a run after the evaluation of its first whole answer,
+    and what was gained; empty without a whole answer."""
     if bought is None:
         return ""
     first = bought.first.pass_number
     if not bought.later_passes:
         return f"The first whole answer, of pass {first}, was the last."
     end = first + bought.later_passes
-    passes = f"Pass {end}" if bought.later_passes == 1 else f"Passes {first + 1} to {end}"
-    clauses = [f"{passes} took {bought.later_share:.0%} of the tokens", *_describe_change(bought)]
+    share = f"{bought.later_share:.0%} of the tokens"
+    clauses = [f"What came after the evaluation of pass {first} took {share}"]
+    clauses += _describe_change(bought, end)
     clauses += [
-        f"{count_noun(number, 'comparison')} {_COMPARED[outcome]}"
+        _COMPARED[outcome].format(
+            count_noun(number, "changed answer"), "was" if number == 1 else "were"
+        )
         for outcome, number in bought.comparisons.items()
     ]
     clauses += _describe_gain(bought, end)
@@ -155,21 +158,23 @@ def _describe_gain(bought: PassesBought, end: int) -> Iterator[str]:
         yield f"no pass after pass {judged} was judged"
 
 
-def _describe_change(bought: PassesBought) -> list[str]:
+def _describe_change(bought: PassesBought, end: int) -> list[str]:
     first = bought.first
     last = bought.last
     if first.pass_number == last.pass_number:
         return [f"the answer is still that of pass {first.pass_number}"]
     if not bought.changed:
         return ["the answer stayed", *_describe_difference(first, last)]
-    return [f"the answer changed by {bought.changed:.0%}", *_describe_difference(first, last)]
+    earlier = "" if last.pass_number == end else f"is that of pass {last.pass_number}, and "
+    changed = f"the answer {earlier}changed by {bought.changed:.0%}"
+    return [changed, *_describe_difference(first, last)]
 
 
 _COMPARED: Mapping[ComparedWithEarlier, str] = {
-    "better": "found it better",
-    "as_good": "found it as good",
-    "worse": "found it worse, and it was set back",
-    "unknown": "could not be had, and it was set back",
+    "better": "{} {} found better",
+    "as_good": "{} {} found as good",
+    "worse": "{} {} found worse, and set back",
+    "unknown": "{} could not be compared, and {} set back",
 }
 
 

@@ -38,37 +38,40 @@ def bought(first: AnswerPoint, last: AnswerPoint, **fields: Any) -> PassesBought
         ),
         (
             bought(point(1, "2 of 3", 0.8), point(4, "3 of 3", 0.95)),
-            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
+            "What came after the evaluation of pass 1 took 61% of the tokens; the answer changed by 14%; "
             "checks 2 of 3, then 3 of 3; least score 0.80, then 0.95.",
         ),
         (
             bought(point(1), point(2), later_passes=1, changed=0.0, last_gain=2),
-            "Pass 2 took 61% of the tokens; the answer stayed.",
+            "What came after the evaluation of pass 1 took 61% of the tokens; the answer stayed.",
         ),
         (
             bought(point(1), point(1), last_gain=1, comparisons={"worse": 2}),
-            "Passes 2 to 4 took 61% of the tokens; the answer is still that of pass 1; "
-            "2 comparisons found it worse, and it was set back; nothing was gained after pass 1.",
+            "What came after the evaluation of pass 1 took 61% of the tokens; the answer is still that of pass 1; "
+            "2 changed answers were found worse, and set back; nothing was gained after pass 1.",
         ),
         (
             bought(point(1), point(3), comparisons={"better": 1, "unknown": 1}, last_gain=3),
-            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
-            "1 comparison found it better; 1 comparison could not be had, and it was set back; "
+            "What came after the evaluation of pass 1 took 61% of the tokens; "
+            "the answer is that of pass 3, and changed by 14%; "
+            "1 changed answer was found better; "
+            "1 changed answer could not be compared, and was set back; "
             "nothing was gained after pass 3.",
         ),
         (
             bought(point(1, score=0.8), point(3), last_gain=1, last_judged=1),
-            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
-            "no pass after pass 1 was judged.",
+            "What came after the evaluation of pass 1 took 61% of the tokens; "
+            "the answer is that of pass 3, and changed by 14%; no pass after pass 1 was judged.",
         ),
         (
             bought(point(1, score=0.8), point(3), last_gain=1, last_judged=2),
-            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
+            "What came after the evaluation of pass 1 took 61% of the tokens; "
+            "the answer is that of pass 3, and changed by 14%; "
             "nothing was gained after pass 1; no pass after pass 2 was judged.",
         ),
         (
             bought(point(1, "2 of 3"), point(4, score=0.9), last_gain=None, last_judged=None),
-            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%.",
+            "What came after the evaluation of pass 1 took 61% of the tokens; the answer changed by 14%.",
         ),
     ],
 )
