@@ -3,14 +3,16 @@ judge gave."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from pydantic import Field
 
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.refinement import RefinementRecord
+from aeon.domain.result import RunResult
 from aeon.domain.values import Value
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report import scores, spending
 from aeon.report.record import Call, Record
 
@@ -19,13 +21,15 @@ class RefinementGain(Value):
     """The effect of one refinement. `gain` is the change of the mean of the three scores from its
     pass to the next assessed one, `to_pass`; `tokens` are those from the refinement up to that
     assessment. None where there is no assessment before or after it, as for the refinement of pass
-    0, or no journal."""
+    0, or no journal. A refinement whose answer was `set_back` in `to_pass` gained nothing; what
+    follows is compared with the answer before."""
 
     pass_number: int
     to_pass: int | None = None
     triggers: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     refused: int = 0
+    set_back: bool = False
     tokens: int | None = None
     gain: float | None = None
     gain_per_1000_tokens: float | None = None
@@ -52,6 +56,7 @@ class Patterns(Value):
     blockers: tuple[scores.Blocker, ...] = ()
     plateaus: tuple[tuple[int, ...], ...] = ()
     without_gain: tuple[int, ...] = ()
+    set_back: tuple[int, ...] = ()
     regressions: tuple[scores.Regression, ...] = ()
     judge_conflicts: tuple[scores.JudgeConflict, ...] = ()
     fragments: tuple[RefinedFragment, ...] = ()
@@ -75,6 +80,7 @@ def find_patterns(record: Record) -> Patterns:
         number: tuple(action.fragment for action in made.accepted)
         for number, made in _refinements(history)
     }
+    set_back = find_set_back(result)
     spent = spending.spend(record)
     with record.hold_requests():
         prefix = spending.measure_prefixes(record.calls)
@@ -85,12 +91,14 @@ def find_patterns(record: Record) -> Patterns:
         best_pass=result.best_pass.pass_number if result.best_pass else None,
         blockers=scores.find_blockers(history, scores.find_deciding_pass(result)),
         plateaus=scores.find_plateaus(assessed),
-        without_gain=scores.find_without_gain(assessed),
+        without_gain=tuple(sorted({*scores.find_without_gain(assessed), *set_back})),
+        set_back=set_back,
         regressions=scores.find_regressions(assessed, refined),
         judge_conflicts=scores.find_judge_conflicts(history, assessed),
         fragments=_fragments(history),
         refinements=tuple(
-            _gain(number, made, assessed, record.calls) for number, made in _refinements(history)
+            _gain(number, made, _follow_mean(assessed, set_back), set_back, record.calls)
+            for number, made in _refinements(history)
         ),
         by_pass=spent.by_pass,
         by_phase=spent.by_phase,
@@ -137,13 +145,31 @@ def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
     return tuple(sorted(found, key=lambda fragment: -fragment.times))
 
 
+def find_set_back(result: RunResult) -> tuple[int, ...]:
+    """Return the passes whose changed answer was not accepted."""
+    if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
+        return ()  # the comparison is with another run's answer
+    return tuple(one.pass_number for one in result.history.passes if one.is_set_back)
+
+
+def _follow_mean(
+    assessed: Sequence[scores.AssessedPass], set_back: Sequence[int]
+) -> dict[int, float]:
+    """Return the mean score by pass; one that was set back has that of the answer before it."""
+    mean = {each.pass_number: fmean(each.scores.values()) for each in assessed}
+    for number in set_back:
+        before = [earlier for earlier in mean if earlier < number]
+        mean |= {number: mean[max(before)]} if before else {}
+    return dict(sorted(mean.items()))
+
+
 def _gain(
     number: int,
     made: RefinementRecord,
-    assessed: Sequence[scores.AssessedPass],
+    mean: Mapping[int, float],
+    set_back: Sequence[int],
     calls: Sequence[Call],
 ) -> RefinementGain:
-    mean = {each.pass_number: fmean(each.scores.values()) for each in assessed}
     following = next((n for n in mean if n > number), None)
     gain = tokens = None
     if following is not None:
@@ -156,6 +182,7 @@ def _gain(
         triggers=made.triggers,
         steps=tuple(action.fragment for action in made.accepted),
         refused=len(made.refused),
+        set_back=following in set_back,
         tokens=tokens,
         gain=gain,
         gain_per_1000_tokens=round(gain * 1000 / tokens, 4)

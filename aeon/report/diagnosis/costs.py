@@ -4,10 +4,11 @@ passes without gain."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from aeon.domain.assessment import ComparedWithEarlier
 from aeon.domain.values import JsonMapping
 from aeon.report.diagnosis.finding import (
     WORDS,
@@ -46,6 +47,10 @@ _RESOURCES = {
 _WAITING = "Waiting before retries"
 _TTL_KEYS = frozenset({"ttl.limit", "ttl.base", "limits.max_llm_calls"})
 _WEIGHT_OF_LIMIT = 35
+_SET_BACK: Mapping[ComparedWithEarlier, str] = {
+    "worse": "was found worse, and set back",
+    "unknown": "could not be compared, and was set back",
+}
 _NAMES = {
     "task_profile": "The profile",
     "semantic_validation": "Reviews",
@@ -397,7 +402,7 @@ def _name_item(item: Item) -> str:
 def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
     """Find passes after which no score had risen and no criterion was newly met."""
     patterns = evidence.patterns
-    numbers = patterns.without_gain
+    numbers = [one for one in patterns.without_gain if one not in patterns.set_back]
     if not numbers:
         return
     spent = sum(patterns.by_pass[one].tokens for one in numbers if one in patterns.by_pass)
@@ -413,6 +418,23 @@ def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
         anchor="scores",
         remedies=tuple(_stop_earlier(evidence)),
     )
+
+
+def find_set_back_passes(evidence: Evidence) -> Iterator[Finding]:
+    """Find passes whose changed answer was not accepted, by the outcome of its comparison."""
+    found: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for number in evidence.patterns.set_back:
+        compared = evidence.passes[number].evaluation_results.comparison
+        if compared is not None:
+            found[_SET_BACK[compared.outcome]][number] = " ".join(compared.explanations)
+    for outcome, explanations in found.items():
+        yield Finding(
+            title=f"In {name_passes(explanations)} the changed answer {outcome}",
+            rank="cost",
+            weight=30,
+            evidence=shorten(explanations[max(explanations)], WORDS),
+            anchor=f"pass-{max(explanations)}",
+        )
 
 
 def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:

@@ -81,6 +81,7 @@ DETECTORS: tuple[Detector, ...] = (
     Detector("repairs", costs.find_repairs),
     Detector("slow request", costs.find_slow_item, frozenset({"waits", "eaten budget"})),
     Detector("pass without gain", costs.find_passes_without_gain, _CAUSES | {"low score", "fall"}),
+    Detector("set back", costs.find_set_back_passes, _CAUSES | {"low score", "fall"}),
     Detector("fall", judging.find_falls, _CAUSES),
     Detector(
         "large share", costs.find_large_shares, frozenset({"eaten budget", "waits", "slow request"})

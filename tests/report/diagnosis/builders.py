@@ -9,6 +9,7 @@ from typing import Any
 from aeon import Aeon
 from aeon.domain.assessment import (
     SCORE_CODES,
+    AnswerComparison,
     ConvergenceAssessment,
     ConvergenceScores,
     CriterionResult,
@@ -118,6 +119,7 @@ def a_pass(
     accepted: tuple[str, ...] = (),
     ttl_used: int = 3,
     checks: tuple[CheckOutcome, ...] = (),
+    compared: AnswerComparison | None = None,
 ) -> ExecutionPass:
     """A pass with its steps at the end; `refused` and `accepted` are targets of changes of the plan."""
     executed = {
@@ -146,7 +148,7 @@ def a_pass(
         steps=steps,
         execution_results=executed if number else {},
         evaluation_results=EvaluationResults(
-            validation_report=report, convergence=judged, checks=checks
+            validation_report=report, convergence=judged, checks=checks, comparison=compared
         ),
         refinement=refinement,
         ttl_remaining=20,

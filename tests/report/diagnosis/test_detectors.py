@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from aeon.checks.decision import block
+from aeon.domain.assessment import AnswerComparison
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, RunError
 from aeon.domain.plan import PlanStep
@@ -753,6 +754,26 @@ CASES: dict[str, list[Case]] = {
         (
             "of a few calls",
             lambda: a_run(usage=usage(100), patterns={"by_call": {"convergence": used(60)}}),
+            [],
+        ),
+    ],
+    "set back": [
+        (
+            "twice, and once for want of a comparison",
+            lambda: a_run(
+                a_pass(1, LOW),
+                a_pass(2, compared=AnswerComparison(outcome="worse")),
+                a_pass(3, compared=AnswerComparison(outcome="unknown")),
+                a_pass(4, compared=AnswerComparison(outcome="worse")),
+            ),
+            [
+                "In passes 2 and 4 the changed answer was found worse, and set back",
+                "In pass 3 the changed answer could not be compared, and was set back",
+            ],
+        ),
+        (
+            "accepted",
+            lambda: a_run(a_pass(1, LOW), a_pass(2, compared=AnswerComparison(outcome="as_good"))),
             [],
         ),
     ],
