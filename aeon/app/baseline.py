@@ -100,6 +100,7 @@ def report_baseline(result: RunResult, direct: RunResult, place: Path | None) ->
     spent = direct.usage.by_call.get("direct")
     tokens = spent.total_tokens if spent else 0
     run_tokens = result.usage.total.total_tokens
+    is_known = not (result.usage.unreported or direct.usage.unreported)
     return BaselineReport(
         outcome=compared.outcome,
         explanations=explanations,
@@ -107,7 +108,7 @@ def report_baseline(result: RunResult, direct: RunResult, place: Path | None) ->
         checks=direct.checks,
         tokens=tokens,
         cost=spent.cost if spent else None,
-        times=run_tokens / tokens if tokens and run_tokens else None,
+        times=run_tokens / tokens if is_known and tokens and run_tokens else None,
         folder=place.name if place else None,
     )
 

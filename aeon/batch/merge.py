@@ -26,6 +26,7 @@ COLUMNS: dict[str, str] = {
     **dict.fromkeys(SCORES, "double"),
     "reason_codes": "string",
     **dict.fromkeys(("passes", "steps_left", "calls", "input_tokens", "output_tokens"), "int64"),
+    "unreported": "string",
     "cost": "double",
     "seconds": "double",
     "unusable_steps": "string",
@@ -38,7 +39,9 @@ COLUMNS: dict[str, str] = {
 }
 """The columns of a table of results, with their types in Parquet."""
 _LISTS = {
-    **dict.fromkeys(("reason_codes", "unusable_steps", "unusable_calls", "degraded"), ", "),
+    **dict.fromkeys(
+        ("reason_codes", "unusable_steps", "unusable_calls", "unreported", "degraded"), ", "
+    ),
     "degraded_messages": "; ",
 }
 """The columns that are lists in a line, with what separates their values in a table."""

@@ -67,6 +67,7 @@ class _Written(_Strict):
     calls: _Count = 0
     input_tokens: _Count = 0
     output_tokens: _Count = 0
+    unreported: list[str] = []
     cost: float | None = None
     seconds: float = 0.0
     synthetic: bool = False
@@ -99,6 +100,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "degraded_messages": list(dict.fromkeys(one.message for one in result.degraded)),
         "calls": usage.requests,
         **usage.model_dump(include={"input_tokens", "output_tokens", "cost"}),
+        "unreported": list(result.usage.unreported),
         "seconds": round(result.timings.total_seconds, 3),
         "synthetic": result.synthetic,
         "record": None,

@@ -61,6 +61,8 @@ class Equalizer:
     def plan(self, measurement: Measurement) -> bool:
         """Set the samples according to the arms' usage. Returns whether work is left: some arm is
         not within reach of the dearest, and another number of samples may bring it there."""
+        if _list_unreported(measurement):
+            return False
         most = max(arm.tokens for arm in measurement.arms)
         changed = False
         for arm in measurement.arms:
@@ -117,8 +119,20 @@ def _list_samples(samples: Mapping[str, ArmSamples]) -> list[str]:
     ]
 
 
+def _list_unreported(measurement: Measurement) -> list[str]:
+    """Return the arms whose tokens are unknown."""
+    return [arm.name for arm in measurement.arms if arm.unreported]
+
+
 def describe_equality(measurement: Measurement, samples: Mapping[str, ArmSamples]) -> str:
     """Describe whether the arms spent the same, and the samples they got for it."""
+    if unreported := _list_unreported(measurement):
+        return (
+            "equal=tokens: nothing was made equal, since the tokens of "
+            f"{', '.join(unreported)} are unknown: "
+            f"{'its' if len(unreported) == 1 else 'their'} server did not report the usage of all "
+            "calls."
+        )
     spent = [arm.tokens for arm in measurement.arms]
     apart = (max(spent) - min(spent)) / max(spent) if max(spent) else 0.0
     if apart <= WITHIN:

@@ -8,7 +8,12 @@ from xml.etree import ElementTree
 
 from aeon.domain.values import JsonObject
 from aeon.evaluation.models import ArmSummary, GradedAnswer, MeasuredRow, Measurement
-from aeon.evaluation.sentences import format_interval, format_share
+from aeon.evaluation.sentences import (
+    describe_unreported,
+    format_interval,
+    format_share,
+    format_tokens,
+)
 from aeon.files.tables import write_csv
 from aeon.observability.artefacts import write_json
 from aeon.report.words import encode_for_xml, escape_controls, one_line, shorten
@@ -26,6 +31,7 @@ CSV_COLUMNS = (
     "reason",
     "ended",
     "tokens",
+    "usage_reported",
     "calls",
     "cost",
     "seconds",
@@ -58,7 +64,7 @@ def _list_cells_of(arm: ArmSummary, repeat: int) -> list[tuple[str, str]]:
         ("score", f"{arm.mean_score:.3f}"),
         ("95 %", _format_score_interval(arm)),
         *(repeated if repeat > 1 else ()),
-        ("tokens", f"{arm.tokens:,}"),
+        ("tokens", format_tokens(arm.tokens, is_reported=not arm.unreported)),
         ("calls", f"{arm.calls:,}"),
         ("cost", "unknown" if arm.cost is None else f"{arm.cost:,.4f}"),
         ("seconds", f"{arm.seconds:,.1f}"),
@@ -113,7 +119,9 @@ def list_sentences(evaluation: Measurement) -> list[str]:
         rate = format_share(judged.rate)
         threshold = f"{evaluation.threshold:g}"
         sentences.append(f"{judged.name} passes {rate}: {state} threshold={threshold}.")
-    sentences += filter(None, (evaluation.judging, evaluation.equality))
+    sentences += filter(
+        None, (evaluation.judging, evaluation.equality, describe_unreported(evaluation))
+    )
     if evaluation.not_measured:
         sentences.append(_describe_unmeasured(evaluation))
     if any(arm.simulated for arm in evaluation.arms):
@@ -162,7 +170,8 @@ def _list_cells(evaluation: Measurement) -> Iterator[JsonObject]:
                 "checks": ", ".join(_describe_checks(answer)),
                 "reason": escape_controls(grade.reason),
                 "ended": answer.ended,
-                "tokens": answer.tokens,
+                "tokens": answer.tokens if answer.is_usage_reported else answer.tokens or None,
+                "usage_reported": answer.is_usage_reported,
                 "calls": answer.calls,
                 "cost": answer.cost,
                 "seconds": answer.seconds,

@@ -13,7 +13,8 @@ from aeon.evaluation.statistics import Interval
 
 
 class GradedAnswer(Value):
-    """An answer of one arm to one row, with its number from 1, its grade and its usage."""
+    """An answer of one arm to one row, with its number from 1, its grade and its usage; unless
+    `is_usage_reported` it took at least `tokens`, and maybe more."""
 
     arm: str
     repeat: int
@@ -21,6 +22,7 @@ class GradedAnswer(Value):
     grade: Grade
     answer: str = ""
     tokens: int = 0
+    is_usage_reported: bool = True
     calls: int = 0
     cost: float | None = 0.0
     seconds: float = 0.0
@@ -52,7 +54,8 @@ class MeasuredRow(Value):
 class ArmSummary(Value):
     """The results of an arm. Every share is of all answers: an unmeasured one has not passed.
     `pass_at` and `pass_all` hold the chance that one, or all, of k answers to a row pass. `cost` is
-    None where that of one answer is unknown, `mean_score_interval` where all scores are equal.
+    None where that of one answer is unknown, `unreported` the number of answers whose server did not
+    report the usage of all calls, so that `tokens` is only the least, `mean_score_interval` where all scores are equal.
     `corrected` is the pass rate of answers graded by a judge, corrected by its calibration."""
 
     name: str
@@ -69,6 +72,7 @@ class ArmSummary(Value):
     mean_score: float
     mean_score_interval: Interval | None
     tokens: int
+    unreported: int = 0
     calls: int
     cost: float | None
     seconds: float
@@ -86,7 +90,7 @@ class ArmComparison(Value):
     needs in all, None where there is no difference or rows and pass rates differ in opposite
     directions; that is never decisive. `score_difference_interval` is None where all scores changed
     alike, `improvements_per_degradation` where no row degraded. `tokens_ratio` is the arm's tokens
-    divided by the other's."""
+    divided by the other's, None where one of them is unknown."""
 
     arm: str
     other: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aeon.evaluation import forms
 from aeon.evaluation.models import MeasuredRow, Measurement
-from aeon.evaluation.sentences import format_change
+from aeon.evaluation.sentences import format_change, format_tokens
 from aeon.observability.artefacts import replace_file
 from aeon.report.html import render_page
 from aeon.report.words import one_line, shorten
@@ -43,6 +43,7 @@ def render_evaluation(evaluation: Measurement) -> bytes:
         rows=[(row, _describe_row(row, evaluation)) for row in ranked[:MOST_SHOWN]],
         is_simulated=any(simulated),
         change=format_change,
+        tokens=format_tokens,
         one_line=one_line,
         shorten=lambda text: shorten(text, _LONGEST_TEXT),
     )

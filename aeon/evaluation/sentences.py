@@ -63,6 +63,18 @@ def _describe_tokens(comparison: ArmComparison) -> str:
     return "" if ratio is None else f", at {ratio:.3g} times the tokens"
 
 
+def describe_unreported(measurement: Measurement) -> str:
+    """Describe how many answers have tokens that their server did not report; empty for none."""
+    unreported = sum(arm.unreported for arm in measurement.arms)
+    if not unreported:
+        return ""
+    answers = count_noun(sum(arm.answers for arm in measurement.arms), "answer")
+    return (
+        f"Usage was not reported for every call of {unreported:,} of {answers}: "
+        "their tokens are unknown, not zero."
+    )
+
+
 def _describe_decision(comparison: ArmComparison, rows: int) -> str:
     if comparison.is_decisive:
         return "This is decisive."
@@ -81,6 +93,13 @@ def _describe_decision(comparison: ArmComparison, rows: int) -> str:
 def format_points(share: float) -> str:
     """Format a difference of shares in percentage points."""
     return f"{100 * share:.1f} points"
+
+
+def format_tokens(tokens: int, *, is_reported: bool) -> str:
+    """Format a number of tokens, which is only the least of them unless all usage was reported."""
+    if is_reported:
+        return f"{tokens:,}"
+    return f"at least {tokens:,}" if tokens else "unknown"
 
 
 def format_share(share: float) -> str:

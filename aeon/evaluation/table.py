@@ -96,6 +96,7 @@ def _describe_answer(arm: str, repeat: int, line: Line | None, graded: Grade) ->
         grade=graded,
         answer=line.get("answer") or "",
         tokens=line.get("input_tokens", 0) + line.get("output_tokens", 0),
+        is_usage_reported=not line.get("unreported"),
         calls=line.get("calls", 0),
         cost=line.get("cost", 0.0),
         seconds=line.get("seconds", 0.0),
@@ -123,6 +124,7 @@ def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSumm
         mean_score=fmean(scores),
         mean_score_interval=_find_interval(scores),
         tokens=sum(answer.tokens for answer in answers),
+        unreported=sum(not answer.is_usage_reported for answer in answers),
         calls=sum(answer.calls for answer in answers),
         cost=add_costs(map(attrgetter("cost"), answers)),
         seconds=sum(answer.seconds for answer in answers),
@@ -180,10 +182,17 @@ def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]
         p=p,
         is_decisive=p <= statistics.LEVEL and agrees and not unmeasured,
         rows_to_decide=to_decide if agrees else None,
-        tokens_ratio=arm.tokens / other.tokens if other.tokens else None,
+        tokens_ratio=_divide_tokens(arm, other),
         sentence="",
     )
     sentence = describe_comparison(
         comparison, len(rows), count_unmeasured(unmeasured, arm.answers + other.answers)
     )
     return comparison.model_copy(update={"sentence": sentence})
+
+
+def _divide_tokens(arm: ArmSummary, other: ArmSummary) -> float | None:
+    """Return how many times the tokens of another an arm took; None where one is unknown."""
+    if arm.unreported or other.unreported or not other.tokens:
+        return None
+    return arm.tokens / other.tokens

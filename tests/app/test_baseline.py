@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from aeon import Aeon, load
 from aeon.cli.main import main
 from aeon.domain.errors import AuthenticationFailed, ConfigError
-from aeon.domain.request import LLMRequest
+from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.domain.result import BaselineReport
 from aeon.report.ending import describe_baseline, headline
 from tests.support.scripted_model import ScriptedModel, clear
@@ -53,6 +54,15 @@ def test_the_result_says_which_answer_is_better_and_at_what_price(
     assert result.baseline.times == pytest.approx(result.usage.total.total_tokens / 15)
     assert words in headline(result)
     assert scripted.calls[-3:] == ["direct", "comparison", "comparison"]
+
+
+def test_so_many_times_the_tokens_are_unknown_where_a_server_reported_no_usage() -> None:
+    class Silent(ScriptedModel):
+        def complete(self, request: LLMRequest) -> LLMResponse:
+            return replace(super().complete(request), usage_reported=False)
+
+    result = run(Silent(step=clear("The run's answer.")))
+    assert result.baseline.times is None
 
 
 def test_the_direct_call_is_given_the_task_and_inputs_and_is_no_part_of_the_runs_figures() -> None:

@@ -118,3 +118,16 @@ def test_what_the_samples_cost_is_foreseen(tmp_path: Path) -> None:
     foreseen = forecast_equality(spent(tmp_path, 10_000, 100_000), {"single": samples(400)}, 40)
     assert foreseen.least_cost == pytest.approx(90)
     assert foreseen.words == "equal=tokens: single takes 10 samples for an answer."
+
+
+def test_nothing_is_made_equal_where_the_tokens_are_unknown(tmp_path: Path) -> None:
+    measurement = spent(tmp_path, 100, 900)
+    single, full = measurement.arms
+    arms = (single.model_copy(update={"unreported": 1}), full)
+    measurement = measurement.model_copy(update={"arms": arms})
+    numbers = {"single": samples(ROWS), "full": samples(ROWS)}
+    assert not Equalizer(tmp_path / "samples.json", numbers).plan(measurement)
+    assert describe_equality(measurement, numbers) == (
+        "equal=tokens: nothing was made equal, since the tokens of single are unknown: "
+        "its server did not report the usage of all calls."
+    )

@@ -126,6 +126,46 @@ def test_what_is_not_decisive_says_how_many_more_rows_would_decide(tmp_path: Pat
     assert "About 88 more rows would decide" in comparison.sentence
 
 
+def unreported(folder: Path, **more: Any) -> Measurement:
+    """A measurement whose second arm has one answer without usage, or not all of it."""
+    lines = [line("single", 1, number, passes=True) for number in range(2)]
+    lines += [
+        line("full", 1, 0, passes=True),
+        line("full", 1, 1, passes=True, unreported=["m"], cost=None, **more),
+    ]
+    return measure(dataset(folder, 2), ARMS, 1, lines)
+
+
+def test_tokens_are_at_least_what_was_reported(tmp_path: Path) -> None:
+    evaluation = unreported(tmp_path)
+    assert [arm.unreported for arm in evaluation.arms] == [0, 1]
+    text = forms.write_text(evaluation)
+    assert "at least 220" in text
+    assert text.endswith("for every call of 1 of 4 answers: their tokens are unknown, not zero.")
+    write_files(evaluation, tmp_path)
+    assert "at least 110 tokens" in (tmp_path / "eval.html").read_text()
+    head, *_, last = (tmp_path / "rows.csv").read_text().splitlines()
+    cells = dict(zip(head.split(","), last.split(","), strict=True))
+    assert (cells["tokens"], cells["usage_reported"]) == ("110", "False")
+
+
+def test_tokens_are_unknown_where_none_was_reported(tmp_path: Path) -> None:
+    none = {"unreported": ["m"], "cost": None, "input_tokens": 0, "output_tokens": 0}
+    lines = [line("single", 1, 0, passes=True), line("full", 1, 0, passes=True, **none)]
+    evaluation = measure(dataset(tmp_path, 1), ARMS, 1, lines)
+    columns = dict(forms.list_columns(evaluation))
+    assert columns["tokens"] == ["11", "unknown"]
+    write_files(evaluation, tmp_path)
+    assert "unknown tokens" in (tmp_path / "eval.html").read_text()
+    assert ",completed,,False,1," in (tmp_path / "rows.csv").read_text()
+
+
+def test_no_arm_takes_so_many_times_the_tokens_where_they_are_unknown(tmp_path: Path) -> None:
+    (comparison,) = unreported(tmp_path).comparisons
+    assert comparison.tokens_ratio is None
+    assert "times the tokens" not in comparison.sentence
+
+
 def test_a_single_row_that_would_decide_is_one_row(tmp_path: Path) -> None:
     (comparison,) = measured(tmp_path, [False] * 5, [True] * 5).comparisons
     assert "About 1 more row would decide, if" in comparison.sentence

@@ -503,6 +503,19 @@ def test_a_model_whose_answers_are_of_no_use_has_failed_and_is_not_asked_again(
     assert (arm["failed"], arm["not_measured"]) == (2, 0)
 
 
+def test_a_server_that_reports_no_usage_leaves_the_tokens_unknown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 1)
+    answer = Completion({"working": None, "answer": "0"}, usage=None)
+    with OpenAIServer({"direct": answer}) as server:
+        assert run(server, SINGLE, 'arms.two=["mode=single"]', "equal=tokens") == 0
+    out, _ = capfd.readouterr()
+    assert re.search(r"^one .* unknown +1 +unknown", out, re.MULTILINE)
+    assert "equal=tokens: nothing was made equal, since the tokens of one, two are unknown" in out
+    assert [arm["unreported"] for arm in measured(tmp_path)["arms"]] == [1, 1]
+
+
 def test_a_run_without_an_answer_fails_even_where_checks_only_forbid(tmp_path: Path) -> None:
     checks = {"brief": {"type": "word-count", "value": {"max": 80}}}
     row = {"id": "kind", "task": "say something kind", "checks": checks}
