@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from pydantic_core import from_json
 
 from aeon.cli.progress.view import RunView, was_called
 from aeon.domain import events as e
-from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.assessment import ComparedWithEarlier, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import RefinementRecord
@@ -37,6 +37,12 @@ SIMULATED = (
 _MOST_ROWS = 20
 _REVIEWS = {"cross_phase": "plan and outputs", "execution_artifact": "an output"}
 """The subject of a review, where the type does not name it."""
+_COMPARED: Mapping[ComparedWithEarlier, str] = {
+    "better": "is better than",
+    "as_good": "is as good as",
+    "worse": "is worse than",
+    "unknown": "could not be compared with",
+}
 _BANNER_WIDTH = 78
 
 
@@ -193,8 +199,6 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
             codes = ", ".join(assessment.reason_codes)
             verdict = "converged" if assessment.converged else f"not converged: {codes}"
             return [_join(event.pass_number, "convergence", _scores(assessment, view), verdict)]
-        case e.ChecksDone():
-            return [_describe_checks(event)]
         case e.Validated(report=report):
             what = _REVIEWS.get(report.artifact_type, report.artifact_type)
             return [_join(event.pass_number, f"review of {what}", _count_issues(report.issues))]
@@ -204,12 +208,30 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
                 for one in open_questions(record.questions)
             ]
             return [_join(event.pass_number, "refinement", _refinement(record)), *questions]
+    return _of_answers(event, view)
+
+
+def _of_answers(event: e.Event, view: RunView) -> list[str]:
+    match event:
+        case e.ChecksDone():
+            return [_describe_checks(event)]
+        case e.AnswerCompared():
+            return [_describe_comparison(event, view)]
     return []
 
 
 def _describe_checks(event: e.ChecksDone) -> str:
     failed = [_describe_failed(check) for check in event.checks if not check.passed]
     return _join(event.pass_number, "checks", f"{count_passed(event.checks)} passed", *failed)
+
+
+def _describe_comparison(event: e.AnswerCompared, view: RunView) -> str:
+    # In a mode without assessments the later answer is that of the run whose baseline this is.
+    names = ("the changed answer", "the one before")
+    if view.thresholds is None:
+        names = ("the answer of the run", "the direct one")
+    compared = f" {_COMPARED[event.comparison.outcome]} ".join(names)
+    return _join(event.pass_number, "comparison", compared)
 
 
 def _describe_failed(check: CheckOutcome) -> str:

@@ -16,7 +16,11 @@ from aeon.cli.progress.picture import picture
 from aeon.cli.progress.view import RunView, StepView
 from aeon.cli.progress.words import lines
 from aeon.domain import events as e
-from aeon.domain.assessment import ConvergenceThresholds
+from aeon.domain.assessment import (
+    AnswerComparison,
+    ComparedWithEarlier,
+    ConvergenceThresholds,
+)
 from aeon.domain.history import Advisory
 from aeon.domain.request import CallSite
 from aeon.llm.stack.limits import LimitSettings
@@ -366,6 +370,29 @@ def test_steps_stay_known_when_a_refinement_changes_the_plan() -> None:
     assert view.steps["gather"].seconds == pytest.approx(1.7)
     assert view.steps["auth"].step.description == "Design sign-in with e-mail and password"
     assert [one.step.state for one in view.steps.values()].count("pending") == 2
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        ("better", "the changed answer is better than the one before"),
+        ("as_good", "the changed answer is as good as the one before"),
+        ("worse", "the changed answer is worse than the one before"),
+        ("unknown", "the changed answer could not be compared with the one before"),
+    ],
+)
+def test_each_comparison_of_a_changed_answer_is_a_line(
+    outcome: ComparedWithEarlier, told: str
+) -> None:
+    compared = e.AnswerCompared(pass_number=2, comparison=AnswerComparison(outcome=outcome))
+    (line,) = lines(compared, RunView(thresholds=ConvergenceThresholds()))
+    assert line.endswith(f"pass 2  comparison  {told}")
+
+
+def test_of_a_baseline_the_answer_of_the_run_is_compared_with_the_direct_one() -> None:
+    compared = e.AnswerCompared(pass_number=1, comparison=AnswerComparison(outcome="worse"))
+    (line,) = lines(compared, RunView())
+    assert line.endswith("the answer of the run is worse than the direct one")
 
 
 def test_a_long_plan_is_not_listed_whole_in_plain_lines() -> None:
