@@ -10,8 +10,10 @@ from aeon.app.process import Process
 from aeon.config.settings import Settings
 from aeon.domain.assessment import AnswerComparison
 from aeon.domain.errors import ConfigError
+from aeon.domain.request import ReasoningMode
 from aeon.domain.result import BaselineReport, RunResult, TokenUsage
 from aeon.execution.settings import ExecutionSettings
+from aeon.llm.roles import apply_mode
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.observability.artefacts import BASELINE
@@ -49,11 +51,11 @@ def find_direct_store(store: StoreSettings) -> StoreSettings | None:
 
 
 def make_direct_process(
-    shared: Process, limits: LimitSettings, parent: Parent | None = None
+    shared: Process, limits: LimitSettings, result: RunResult, parent: Parent | None = None
 ) -> Process:
     """Return the shared parts of a run, changed for one direct call by its worker and a comparison
-    by its grader. Calls that `parent` made are not repeated, except where their answers could not
-    be used."""
+    by its grader, both with the effort that the profile of the run of this `result` gave them.
+    Calls that `parent` made are not repeated, except where their answers could not be used."""
     settings = shared.settings
     store = find_direct_store(settings.store) or settings.store
     # Samples, tools and a shared memory are what the call is compared with: it has none.
@@ -62,6 +64,7 @@ def make_direct_process(
         entries=settings.memory.entries, max_characters=settings.memory.max_characters
     )
     changes = {
+        "roles": apply_mode(settings.roles, settings.reasoning, _find_mode(result)),
         "mode": settings.mode.model_copy(update={"kind": "single"}),
         "ttl": settings.ttl.model_copy(update={"base": _DIRECT_CYCLES}),
         # A direct call is one pass, whatever the run was allowed.
@@ -78,6 +81,12 @@ def make_direct_process(
         settings=settings.model_copy(update=changes),
     )
     return replace(shared, job=job, parent=parent, registry=ToolRegistry(), workflow=None)
+
+
+def _find_mode(result: RunResult) -> ReasoningMode | None:
+    """Return the reasoning mode of a run's last pass; None where it has no profile."""
+    depths = (one.adaptive_depth for one in reversed(result.history.passes))
+    return next((depth.reasoning_mode for depth in depths if depth), None)
 
 
 def find_free_folder(directory: Path) -> Path:

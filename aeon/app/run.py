@@ -196,7 +196,7 @@ class Run(Identity):
         """Answer the run's task with one direct call, in its own folder below `directory` and
         within `limits`, and compare the two answers. Answers to an earlier direct call, `before`,
         are reused. Raises ArtefactError and StoreFailed."""
-        shared = make_direct_process(self.shared, limits, before)
+        shared = make_direct_process(self.shared, limits, result, before)
         work = replace(self.work, plan=None, judged=None, rival=result.answer)
         folder = find_free_folder(directory) if directory else None
         direct = Run(shared, work).to_end(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -48,6 +49,14 @@ class ReasoningSettings(Value):
     shallow: GenerationSettings = GenerationSettings.model_construct()
     balanced: GenerationSettings = GenerationSettings.model_construct()
     deep: GenerationSettings = GenerationSettings.model_construct()
+
+
+def apply_mode(
+    roles: RoleSettings, reasoning: ReasoningSettings, mode: ReasoningMode | None
+) -> RoleSettings:
+    """Return the settings of the roles in a reasoning mode, for calls that have none of their own."""
+    given = {role: parameters_for(roles, reasoning, role, mode) for role in get_args(Role)}
+    return RoleSettings.model_validate({role: asdict(one) for role, one in given.items()})
 
 
 def parameters_for(

@@ -14,7 +14,7 @@ from aeon.domain.errors import AuthenticationFailed, ConfigError
 from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.domain.result import BaselineReport
 from aeon.report.ending import describe_baseline, headline
-from tests.support.scripted_model import ScriptedModel, clear
+from tests.support.scripted_model import ScriptedModel, clear, profile
 
 BASELINE = ["answer.baseline=true"]
 
@@ -72,6 +72,28 @@ def test_the_direct_call_is_given_the_task_and_inputs_and_is_no_part_of_the_runs
     assert "mind the milk" in prompt
     assert "direct" not in result.usage.by_call
     assert result.baseline.tokens == 15
+
+
+@pytest.mark.parametrize(("depth", "worker", "grader"), [(1, "low", "medium"), (5, "high", "high")])
+def test_worker_and_grader_have_the_effort_that_the_profile_of_the_run_gave_them(
+    depth: int, worker: str, grader: str
+) -> None:
+    scripted = model(task_profile=profile(reasoning_depth=depth))
+    run(scripted)
+    efforts = {one.call: one.parameters.effort for one in scripted.requests}
+    assert efforts["step"] == efforts["direct"] == worker
+    assert efforts["convergence"] == efforts["comparison"] == grader
+
+
+def test_an_effort_of_the_role_wins_and_a_run_without_profile_has_none() -> None:
+    scripted = model()
+    run(scripted, None, "roles.worker.effort=minimal")
+    efforts = {one.call: one.parameters.effort for one in scripted.requests}
+    assert efforts["direct"] == "minimal"
+    scripted = model()
+    run(scripted, None, "mode=core")
+    efforts = {one.call: one.parameters.effort for one in scripted.requests}
+    assert efforts["step"] is efforts["direct"] is efforts["comparison"] is None
 
 
 def test_it_has_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -167,9 +167,10 @@ def declare_baseline(parser: CommandParser) -> None:
     """Compare a run's answer with one direct call.
 
     The run's worker answers the task once more, without a plan or a review, and the run's grader
-    compares the two answers, in both orders, without knowing which is which. Three calls. The
-    result and the page of the run then say which answer is better, and at how many times the
-    tokens; answer.baseline=true does the same at the end of a run.
+    compares the two answers, in both orders, without knowing which is which. Three calls, with the
+    reasoning effort that the run's profile gave worker and grader. The result and the page of the
+    run then say which answer is better, and at how many times the tokens; answer.baseline=true does
+    the same at the end of a run.
 
       aeon baseline outputs/2026-07-01/09-30-00
       aeon baseline outputs/2026-07-01/09-30-00 roles.grader.model=NAME
