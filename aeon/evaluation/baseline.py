@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,11 +14,13 @@ from aeon.checks.selection import Check, CheckSet
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.evaluation import forms, statistics
-from aeon.evaluation.models import BaselineComparison, Measurement
+from aeon.evaluation.models import BaselineComparison, MeasuredRow, Measurement
 from aeon.evaluation.table import digest_row
 from aeon.files.text import load_json
 from aeon.observability.artefacts import as_artefact_error, replace_file
 from aeon.report.words import count_noun
+
+_RowName = tuple[str, str, int]
 
 
 def digest_checks(checks: CheckSet, judge: JsonMapping | None = None) -> str:
@@ -71,8 +75,8 @@ def read_baseline(
             "its checks, or the judge",
             hint="bless=true writes a new baseline from this measurement.",
         )
-    asked = {row.id: row.asked for row in baseline.rows}
-    if not any(asked.get(row.id) == digest_row(row) for row in dataset.rows()):
+    present = _name_rows((row.id, digest_row(row)) for row in dataset.rows())
+    if _name_measured(baseline).keys().isdisjoint(present):
         raise ConfigError(
             f"baseline={path}: it has none of the present rows of this dataset",
             hint="Give the dataset that it was measured on, or bless=true.",
@@ -143,22 +147,39 @@ def compare_with_baseline(
         is_worse=is_worse,
         sentence="",
     )
-    sentence = _describe(comparison, tells_checks=arm in baseline.decided_by)
+    sentence = _describe(comparison, baseline)
     return comparison.model_copy(update={"sentence": sentence})
 
 
 def _list_changes(evaluation: Measurement, baseline: Measurement) -> list[int]:
     """Return for each row that both have how many more answers of the judged arm passed."""
     arm = evaluation.judged
-    before = {(row.id, row.asked): row.count(arm) for row in baseline.rows}
+    before = _name_measured(baseline)
     return [
-        row.count(arm) - before[row.id, row.asked]
-        for row in evaluation.rows
-        if (row.id, row.asked) in before
+        row.count(arm) - before[name].count(arm)
+        for name, row in _name_measured(evaluation).items()
+        if name in before
     ]
 
 
-def _describe(comparison: BaselineComparison, *, tells_checks: bool) -> str:
+def _name_measured(evaluation: Measurement) -> dict[_RowName, MeasuredRow]:
+    """Return the rows of a measurement by their names in all measurements."""
+    rows = evaluation.rows
+    return dict(zip(_name_rows((row.id, row.asked) for row in rows), rows, strict=True))
+
+
+def _name_rows(rows: Iterable[tuple[str, str]]) -> Iterator[_RowName]:
+    """Yield a name for each row, given its id and what it asks for: these two, and its place among
+    those of which both are equal. An id that is a number may be no more than the row's place in the
+    dataset, which another row moves: it is left out."""
+    seen = Counter[tuple[str, str]]()
+    for row_id, asked in rows:
+        known = "" if row_id.isdecimal() else row_id, asked
+        seen[known] += 1
+        yield *known, seen[known]
+
+
+def _describe(comparison: BaselineComparison, baseline: Measurement) -> str:
     state = "worse than" if comparison.is_worse else "not worse, by this test, than"
     sentence = (
         f"{comparison.arm} is {state} the baseline {comparison.baseline}: of "
@@ -167,7 +188,14 @@ def _describe(comparison: BaselineComparison, *, tells_checks: bool) -> str:
     )
     if comparison.p <= statistics.LEVEL and not comparison.is_worse:
         sentence += " No fewer answers passed."
-    if not tells_checks:
+    rows = len(baseline.rows)
+    if 2 * comparison.rows < rows:
+        verb = "is" if comparison.rows == 1 else "are"
+        sentence += (
+            f" Only {comparison.rows:,} of the {rows:,} rows of the baseline {verb} among the "
+            "present ones."
+        )
+    if comparison.arm not in baseline.decided_by:
         sentence += " The baseline does not tell by which checks it was graded: bless=true writes one that does."
     return sentence
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from aeon.app.tools import build
+from aeon.batch.dataset import Common, Dataset, open_dataset
 from aeon.checks.selection import CheckMaker
+from aeon.config.settings import BatchColumns
 from aeon.domain.checks import (
     CheckSettings,
     CommandCheck,
@@ -73,6 +75,74 @@ def test_rows_that_ask_for_something_else_now_are_not_compared(tmp_path: Path) -
     rows = [row.model_copy(update={"asked": "else"}) for row in before.rows[:4]]
     changed = before.model_copy(update={"rows": (*rows, *before.rows[4:])})
     assert compare_with_baseline(changed, before, "b.json").rows == 6
+
+
+def without_ids(measurement: Measurement, asked: str) -> Measurement:
+    """A measurement of rows that have no ids of their own, but are called by their numbers; each
+    letter stands for what a row asks for."""
+    rows = zip(measurement.rows, asked, strict=True)
+    named = [
+        row.model_copy(update={"id": str(number), "asked": letter})
+        for number, (row, letter) in enumerate(rows, start=1)
+    ]
+    return measurement.model_copy(update={"rows": tuple(named)})
+
+
+@pytest.mark.parametrize("asked", ["Xabcdefghij", "abXcdefghij", "jihgfedcbXa"])
+def test_rows_without_ids_are_known_by_what_they_ask_for(tmp_path: Path, asked: str) -> None:
+    before = without_ids(earlier(tmp_path, [True] * 10), "abcdefghij")
+    now = without_ids(earlier(tmp_path, [False] * 11), asked)
+    compared = compare_with_baseline(now, before, "b.json")
+    assert (compared.rows, compared.degraded, compared.is_worse) == (10, 10, True)
+
+
+def test_equal_rows_without_ids_are_compared_in_their_order(tmp_path: Path) -> None:
+    before = without_ids(earlier(tmp_path, [True, False, True]), "aab")
+    now = without_ids(earlier(tmp_path, [True, True, True, False]), "Xbaa")
+    compared = compare_with_baseline(now, before, "b.json")
+    assert (compared.rows, compared.improved, compared.degraded) == (3, 0, 0)
+
+
+def test_equal_rows_with_ids_are_compared_by_these(tmp_path: Path) -> None:
+    before = earlier(tmp_path, [True, False])
+    same = [row.model_copy(update={"asked": "a"}) for row in before.rows]
+    before = before.model_copy(update={"rows": tuple(same)})
+    now = before.model_copy(update={"rows": (same[1],)})
+    compared = compare_with_baseline(now, before, "b.json")
+    assert (compared.rows, compared.degraded) == (1, 0)
+
+
+def test_few_rows_in_common_are_named(tmp_path: Path) -> None:
+    before = earlier(tmp_path, [True] * 10)
+    words = "Only {} of the 10 rows of the baseline are among the present ones."
+    few = compare_with_baseline(earlier(tmp_path, [True] * 4), before, "b.json")
+    assert words.format(4) in few.sentence
+    half = compare_with_baseline(earlier(tmp_path, [True] * 5), before, "b.json")
+    assert "Only" not in half.sentence
+
+
+def test_a_baseline_of_rows_without_ids_is_read_although_one_was_put_before_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "base.json"
+    bless(measured_without_ids(tmp_path, "01"), path)
+    given = dataset_without_ids(tmp_path, "901")
+    assert len(read_baseline(path, "full", given, 1, "").rows) == 2
+
+
+def dataset_without_ids(folder: Path, numbers: str) -> Dataset:
+    path = folder / "tasks.jsonl"
+    path.write_text("".join(f'{{"task": "say {n}", "target": {n}}}\n' for n in numbers))
+    return open_dataset(path, BatchColumns(), Common())
+
+
+def measured_without_ids(folder: Path, numbers: str) -> Measurement:
+    lines = [
+        {**line(arm.name, 1, 0, passes=False), "id": f"{arm.name}/1/{place}"}
+        for arm in ARMS
+        for place in range(1, len(numbers) + 1)
+    ]
+    return measure(dataset_without_ids(folder, numbers), ARMS, 1, lines)
 
 
 def test_a_baseline_that_was_blessed_is_read_again(tmp_path: Path) -> None:
