@@ -36,15 +36,16 @@ _CHARACTERS_OF_A_TOKEN = 4
 
 
 class Forecast(NamedTuple):
-    """The forecast of a number of rows, in words; `least_cost` is the cost of their prompts, None
-    without a price. `is_even`: the first rows to end predict the others. The `invalid` ones come on
-    top of `rows`, and cost nothing."""
+    """The forecast of a number of rows, in words; each is called `noun`. `least_cost` is the cost
+    of their prompts, None without a price. `is_even`: the first rows to end predict the others. The
+    `invalid` ones come on top of `rows`, and cost nothing."""
 
     rows: int
     least_cost: float | None
     words: str
     is_even: bool = True
     invalid: int = 0
+    noun: str = "row"
 
 
 def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
@@ -58,9 +59,11 @@ def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
     )
 
 
-def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int, invalid: int = 0) -> Forecast:
-    """Forecast the least that `rows` rows of a dataset take, approximately, besides `invalid`
-    ones."""
+def forecast_rows(
+    aeon: Aeon, dataset: Dataset, rows: int, invalid: int = 0, noun: str = "row"
+) -> Forecast:
+    """Forecast the least that `rows` rows of a dataset take, approximately, besides `invalid` ones;
+    each is called `noun`."""
     settings = aeon.settings
     least, most = _count_calls(aeon)
     tokens, cost = _mean_prompts(aeon, dataset)
@@ -70,14 +73,14 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int, invalid: int = 0) -> 
     if aeon.synthetic:
         money = "no model is called"
     words = (
-        f"{count_noun(rows, 'row')} to go: {each} each, in all at least {rows * least:,} calls and "
-        f"{rows * tokens:,.0f} tokens of prompts; {money}"
+        f"{count_noun(rows, noun)} to go: {each} each, in all at least "
+        f"{count_noun(rows * least, 'call')} and {rows * tokens:,.0f} tokens of prompts; {money}"
         + ("." if capped is None else f", at most about {capped * rows:.2f}.")
     )
     if invalid:
         words += f" {count_noun(invalid, 'row')} cannot be run."
     least_cost = None if cost is None else rows * cost
-    return Forecast(rows, least_cost, words, invalid=invalid)
+    return Forecast(rows, least_cost, words, invalid=invalid, noun=noun)
 
 
 def _count_calls(aeon: Aeon) -> tuple[int, int]:
@@ -142,9 +145,9 @@ def _prompts_of(aeon: Aeon, row: Row) -> tuple[int, float | None]:
     return tokens, add_costs(costs)
 
 
-def project(summary: Summary, left: int, seconds: float) -> str:
+def project(summary: Summary, left: int, seconds: float, noun: str = "row") -> str:
     """Project the totals of all valid rows from those that ran; each of the `left` ones takes
-    `seconds` more."""
+    `seconds` more. Each row is called `noun`."""
     rows = summary.count - summary.ends["invalid"] + left
     share = rows / summary.ran
     tokens = (summary.total("input_tokens") + summary.total("output_tokens")) * share
@@ -152,5 +155,6 @@ def project(summary: Summary, left: int, seconds: float) -> str:
     calls = f"{summary.total('calls') * share:,.0f} calls"
     time = format_seconds(seconds * left)
     return (
-        f"By the first rows all {rows:,}: about {calls}, {tokens:,.0f} tokens{cost}; {time} more."
+        f"By the first {noun}s all {rows:,}: about {calls}, {tokens:,.0f} tokens{cost}; "
+        f"{time} more."
     )

@@ -94,7 +94,7 @@ def forecast_equality(
     most = max(arm.tokens for arm in measurement.arms)
     cost = add_costs(_forecast_rest(arm, most) for arm in measurement.arms)
     words = f"equal=tokens: {'; '.join(_list_samples(samples))}."
-    return Forecast(rows, cost, words, is_even=False)
+    return Forecast(rows, cost, words, is_even=False, noun="answer")
 
 
 def _forecast_rest(arm: ArmSummary, most: int) -> float | None:

@@ -161,7 +161,8 @@ def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> 
         f"{count_noun(judgements, 'judgement')} to go: a call each, {judgements * tokens:,} "
         f"tokens of prompts; {'no model is called' if aeon.synthetic else money}."
     )
-    return Forecast(judgements, None if cost is None else judgements * cost, words)
+    least_cost = None if cost is None else judgements * cost
+    return Forecast(judgements, least_cost, words, noun="judgement")
 
 
 def add_judging(rows: Forecast, judging: Forecast) -> Forecast:

@@ -61,7 +61,7 @@ def run_attended(
     out = running.results.path
     show_end = show_end or show_rows
     if summary.count:
-        say(f"{count_noun(summary.count, 'row')} done before.")
+        say(f"{count_noun(summary.count, forecast.noun)} done before.")
     if forecast.rows:
         say(forecast.words)
     shown = _Progress(running, settings, forecast, endpoints)
@@ -200,11 +200,12 @@ class _Progress:
         self._ran = 0
         self._total = summary.count + forecast.rows + forecast.invalid
         self._valid = forecast.rows
+        self._noun = forecast.noun
         self._began = time.monotonic()
         self._shown = -inf
         self._enough = summary.ran + FIRST_ROWS if forecast.is_even else inf
         self.group = GroupAttendance(
-            "row", settings, running.control, lambda _: self._words(), forgets=True
+            forecast.noun, settings, running.control, lambda _: self._words(), forgets=True
         )
 
     @contextmanager
@@ -227,6 +228,7 @@ class _Progress:
     def take(self, lines: Iterable[Line]) -> None:
         """Show rows as they end, and how far the batch is while none does."""
         self._show()
+        ran = self._ran
         summary = self._running.results.summary
         with self._show_regularly():
             for line in lines:
@@ -239,9 +241,12 @@ class _Progress:
                             summary,
                             min(self.left, self._valid - self._ran),
                             (time.monotonic() - self._began) / self._ran,
+                            self._noun,
                         )
                     )
                 self._show()
+        if self._ran > ran and not self.left:
+            self._print()
 
     @contextmanager
     def _show_regularly(self) -> Iterator[None]:
@@ -263,26 +268,31 @@ class _Progress:
     def _show(self) -> None:
         now = time.monotonic()
         if self.left and (self.display.live or now - self._shown >= _SECONDS_BETWEEN):
-            self.display.print([] if self.display.live else [self._words()])
+            self._print()
             self._shown = now
+
+    def _print(self) -> None:
+        self.display.print([] if self.display.live else [self._words()])
 
     def _words(self) -> str:
         summary = self._running.results.summary
         seconds = max(time.monotonic() - self._began, 1e-9)
-        text = f"{summary.count:,}/{self._total:,} rows"
+        text = f"{summary.count:,}/{self._total:,} {self._noun}s"
         left = self.left
         ran = self._ran
         settings = self._running.settings
         # On a cluster only the nodes know.
         if settings.backend == "local":
             calls = count_noun(self._meter.spent.calls, "call")
-            text += f", {min(settings.parallel, left)} under way, {calls}"
+            under_way = f", {min(settings.parallel, left)} under way" if left else ""
+            text += f"{under_way}, {calls}"
         if ran:
             cost = "" if summary.cost is None else f", cost {summary.cost:.4f}"
             clock = format_clock(timedelta(seconds=seconds / ran * left))
+            rest = f", {clock} left" if left else ""
             text += (
-                f", {summary.failed} failed, {ran / seconds * 60:,.0f} rows a minute"
-                f"{cost}, {clock} left"
+                f", {summary.failed} failed, {ran / seconds * 60:,.0f} {self._noun}s a minute"
+                f"{cost}{rest}"
             )
         return text
 
@@ -290,6 +300,8 @@ class _Progress:
         self._problems += 1
         if self._problems <= _MOST_PROBLEMS:
             problem = f"{line['ended']}: {line['error']['message']}"
-            self.group.view.say(one_line(f"row {line['row']} ({line['id']}), {problem}", 400))
+            self.group.view.say(
+                one_line(f"{self._noun} {line['row']} ({line['id']}), {problem}", 400)
+            )
         elif self._problems == _MOST_PROBLEMS + 1:
-            self.group.view.say("More rows failed; the results say why.")
+            self.group.view.say(f"More {self._noun}s failed; the results say why.")

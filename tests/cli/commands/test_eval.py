@@ -212,6 +212,30 @@ def test_a_baseline_that_other_checks_decided_is_refused(
     assert run(server, *given, check % 3) == 0
 
 
+OPTIONAL = 'arms.b=["mode=single","convergence.checks.tea.required=false"]'
+OF_A_STEP = 'arms.b=["mode=core","plan_file=plan.yaml"]'
+
+
+@pytest.mark.parametrize("other", [OPTIONAL, OF_A_STEP])
+def test_arms_that_different_checks_decided_are_not_compared(
+    tmp_path: Path, server: OpenAIServer, other: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Eight answers of which none has the word; one arm may do without, or asks a step for it."""
+    rows = ({"id": f"r{n}", "task": f"say the number {n}"} for n in range(8))
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "plan.yaml").write_text(
+        "goal: tea\n"
+        "steps:\n"
+        "  - {id: draft, description: draft, agent: llm, checks: {tea: {}}}\n"
+        "  - {id: say, description: say, agent: llm, depends_on: [draft]}\n"
+    )
+    check = "convergence.checks.tea={type: contains, value: tea}"
+    assert run(server, check, 'arms.a=["mode=single"]', other) == 0
+    assert "b and a were decided by different checks" in capfd.readouterr().out
+    (comparison,) = measured(tmp_path)["comparisons"]
+    assert not comparison["has_same_checks"]
+
+
 def test_what_could_not_be_measured_ends_with_5_before_4(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,7 +329,7 @@ def test_rows_that_cannot_be_run_count_for_no_call(
     path.write_text(path.read_text() + "no JSON\n" * 3)
     assert run(server, SINGLE) == 5
     told = capfd.readouterr().err
-    assert "one: 2 rows to go: 1 call each, in all at least 2 calls" in told
+    assert "one: 2 answers to go: 1 call each, in all at least 2 calls" in told
     assert "3 rows cannot be run." in told
 
 
@@ -514,6 +538,24 @@ def test_a_server_that_reports_no_usage_leaves_the_tokens_unknown(
     assert re.search(r"^one .* unknown +1 +unknown", out, re.MULTILINE)
     assert "equal=tokens: nothing was made equal, since the tokens of one, two are unknown" in out
     assert [arm["unreported"] for arm in measured(tmp_path)["arms"]] == [1, 1]
+
+
+def test_the_progress_counts_answers_to_the_last_one(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 3)
+    two = 'arms.two=["mode=single"]'
+    assert run(server, SINGLE, two) == 0
+    told = capfd.readouterr().err
+    assert "one: 3 answers to go: 1 call each, in all at least 3 calls" in told
+    assert "\n0/6 answers, 6 under way, 0 calls\n" in told
+    (last,) = (line for line in told.splitlines() if line.startswith("6/6 answers"))
+    assert last.startswith("6/6 answers, 6 calls, 0 failed, ")
+    assert not re.search(r"\brows\b", told)
+    assert run(server, SINGLE, two) == 0
+    told = capfd.readouterr().err
+    assert "6 answers done before." in told
+    assert "6/6" not in told
 
 
 def test_a_run_without_an_answer_fails_even_where_checks_only_forbid(tmp_path: Path) -> None:

@@ -187,9 +187,11 @@ def test_what_judging_costs_is_foreseen_before_the_first_call(
     )
     assert run(server, price, "batch.confirm_above_cost=10") == 2
     err = capfd.readouterr().err
-    assert "one: 20 rows to go" in err
+    assert "one: 20 answers to go" in err
     assert "judge: 20 judgements to go" in err
     assert "more than batch.confirm_above_cost=10" in err
     assert not server.requests
     assert run(server, price) == 0
-    assert "0/20 rows" in capfd.readouterr().err
+    err = capfd.readouterr().err
+    assert "0/20 answers" in err
+    assert "20/20 judgements" in err

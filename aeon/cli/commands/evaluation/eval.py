@@ -59,7 +59,7 @@ from aeon.evaluation.judging import AnswerJudge, add_judging
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import write_files
 from aeon.evaluation.samples import ArmSamples
-from aeon.evaluation.table import measure
+from aeon.evaluation.table import measure, tell_checks_apart
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import relative_to_here
 
@@ -205,8 +205,8 @@ class _ArmRuns:
         for arm, aeon in self.opened:
             valid, invalid = left[arm.name, False], left[arm.name, True]
             if valid or invalid:
-                parts[arm.name] = forecast_rows(aeon, self.dataset, valid, invalid)
-        total = add_forecasts(parts)
+                parts[arm.name] = forecast_rows(aeon, self.dataset, valid, invalid, noun="answer")
+        total = add_forecasts(parts)._replace(noun="answer")
         if self.words.equal is not None:
             total = raise_to_dearest(total, parts)
         if self.judge is None or not total.rows:
@@ -249,8 +249,9 @@ def evaluate(words: Namespace) -> int:
         decided_by = evaluation.decided_by
         baseline = _read_baseline(words, judged, dataset, decided_by[judged])
         make_folder(place.parent, "measurement")
-        found = {"equality": evaluation.run_rows(), "decided_by": decided_by}
-        measurement = evaluation.measure_judged().model_copy(update=found)
+        equality = evaluation.run_rows()
+        measurement = tell_checks_apart(evaluation.measure_judged(), decided_by)
+        measurement = measurement.model_copy(update={"equality": equality})
         if baseline is not None:
             compared = compare_with_baseline(measurement, baseline, words.baseline.name)
             measurement = measurement.model_copy(update={"baseline": compared})
