@@ -90,7 +90,8 @@ class ArmComparison(Value):
     needs in all, None where there is no difference or rows and pass rates differ in opposite
     directions; that is never decisive. `score_difference_interval` is None where all scores changed
     alike, `improvements_per_degradation` where no row degraded. `tokens_ratio` is the arm's tokens
-    divided by the other's, None where one of them is unknown."""
+    divided by the other's, None where one of them is unknown. Without `has_same_checks` different
+    ones decided which answers pass, so that nothing is decisive."""
 
     arm: str
     other: str
@@ -105,6 +106,7 @@ class ArmComparison(Value):
     is_decisive: bool
     rows_to_decide: int | None
     tokens_ratio: float | None
+    has_same_checks: bool = True
     sentence: str
 
 

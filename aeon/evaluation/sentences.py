@@ -35,6 +35,14 @@ def describe_comparison(comparison: ArmComparison, rows: int, unmeasured: str = 
     return f"{head}: {changed}, p = {comparison.p:.2g}. {decision}"
 
 
+def describe_different_checks(comparison: ArmComparison) -> str:
+    """State that different checks decided which answers of two arms pass."""
+    return (
+        f"{comparison.arm} and {comparison.other} were decided by different checks: "
+        "their pass rates are not compared."
+    )
+
+
 def count_unmeasured(unmeasured: int, answers: int) -> str:
     """Describe how many of two arms' answers are not measured; empty for none."""
     verb = "is" if unmeasured == 1 else "are"

@@ -20,7 +20,11 @@ from aeon.evaluation.correction import correct_rate
 from aeon.evaluation.grading import Grade, grade
 from aeon.evaluation.judging import AnswerJudge
 from aeon.evaluation.models import ArmComparison, ArmSummary, GradedAnswer, MeasuredRow, Measurement
-from aeon.evaluation.sentences import count_unmeasured, describe_comparison
+from aeon.evaluation.sentences import (
+    count_unmeasured,
+    describe_comparison,
+    describe_different_checks,
+)
 from aeon.evaluation.statistics import Interval
 
 
@@ -124,12 +128,17 @@ def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSumm
         mean_score=fmean(scores),
         mean_score_interval=_find_interval(scores),
         tokens=sum(answer.tokens for answer in answers),
-        unreported=sum(not answer.is_usage_reported for answer in answers),
+        unreported=_count_unreported(answers),
         calls=sum(answer.calls for answer in answers),
         cost=add_costs(map(attrgetter("cost"), answers)),
         seconds=sum(answer.seconds for answer in answers),
         simulated=sum(answer.is_simulated for answer in answers),
     )
+
+
+def _count_unreported(answers: Iterable[GradedAnswer]) -> int:
+    """Count the answers whose server did not report the usage of all calls."""
+    return sum(not answer.is_usage_reported for answer in answers)
 
 
 def _find_interval(values: Sequence[float]) -> Interval | None:
@@ -189,6 +198,28 @@ def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]
         comparison, len(rows), count_unmeasured(unmeasured, arm.answers + other.answers)
     )
     return comparison.model_copy(update={"sentence": sentence})
+
+
+def tell_checks_apart(measurement: Measurement, decided_by: Mapping[str, str]) -> Measurement:
+    """Return the measurement with what decided the arms' answers, and without a decision between
+    arms that different checks decided."""
+    comparisons = tuple(
+        one if decided_by[one.arm] == decided_by[one.other] else _decide_nothing(one)
+        for one in measurement.comparisons
+    )
+    return measurement.model_copy(
+        update={"decided_by": dict(decided_by), "comparisons": comparisons}
+    )
+
+
+def _decide_nothing(comparison: ArmComparison) -> ArmComparison:
+    nothing = {
+        "has_same_checks": False,
+        "is_decisive": False,
+        "rows_to_decide": None,
+        "sentence": describe_different_checks(comparison),
+    }
+    return comparison.model_copy(update=nothing)
 
 
 def _divide_tokens(arm: ArmSummary, other: ArmSummary) -> float | None:

@@ -16,7 +16,7 @@ from aeon.evaluation import forms
 from aeon.evaluation.arms import AnswerName
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import render_evaluation, write_files
-from aeon.evaluation.table import digest_row, measure
+from aeon.evaluation.table import digest_row, measure, tell_checks_apart
 
 ARMS = [Arm("single", ("mode=single",)), Arm("full", ("mode=adaptive",))]
 
@@ -211,6 +211,25 @@ def test_arms_with_unmeasured_answers_are_not_told_apart(
     (comparison,) = evaluation.comparisons
     assert not comparison.is_decisive
     assert comparison.sentence == sentence
+
+
+def test_arms_that_different_checks_decided_are_not_compared(tmp_path: Path) -> None:
+    evaluation = measured(tmp_path, [False] * 20, [True] * 20)
+    alike = tell_checks_apart(evaluation, {"single": "one", "full": "one"})
+    assert alike.comparisons == evaluation.comparisons
+    assert alike.comparisons[0].is_decisive
+    apart = tell_checks_apart(evaluation, {"single": "one", "full": "other"})
+    (comparison,) = apart.comparisons
+    assert not comparison.is_decisive
+    assert not comparison.has_same_checks
+    sentence = (
+        "full and single were decided by different checks: their pass rates are not compared."
+    )
+    assert comparison.sentence == sentence
+    assert sentence in forms.write_text(apart)
+    page = render_evaluation(apart).decode()
+    assert sentence in page
+    assert "+100.0" not in page
 
 
 def test_equal_scores_have_no_interval(tmp_path: Path) -> None:
