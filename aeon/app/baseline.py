@@ -11,7 +11,7 @@ from aeon.config.settings import Settings
 from aeon.domain.assessment import AnswerComparison
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import ReasoningMode
-from aeon.domain.result import BaselineReport, RunResult, TokenUsage
+from aeon.domain.result import BaselineReport, RunResult, TokenUsage, UsageReport
 from aeon.execution.settings import ExecutionSettings
 from aeon.llm.roles import apply_mode
 from aeon.llm.stack.limits import LimitSettings
@@ -108,8 +108,6 @@ def report_baseline(result: RunResult, direct: RunResult, place: Path | None) ->
         explanations = (_explain_lack(direct),)
     spent = direct.usage.by_call.get("direct")
     tokens = spent.total_tokens if spent else 0
-    run_tokens = result.usage.total.total_tokens
-    is_known = not (result.usage.unreported or direct.usage.unreported)
     return BaselineReport(
         outcome=compared.outcome,
         explanations=explanations,
@@ -117,9 +115,18 @@ def report_baseline(result: RunResult, direct: RunResult, place: Path | None) ->
         checks=direct.checks,
         tokens=tokens,
         cost=spent.cost if spent else None,
-        times=run_tokens / tokens if is_known and tokens and run_tokens else None,
+        times=_divide_tokens(result.usage, direct.usage, tokens),
         folder=place.name if place else None,
     )
+
+
+def _divide_tokens(usage: UsageReport, of_direct: UsageReport, tokens: int) -> float | None:
+    """Return the ratio of a run's tokens to the `tokens` of its direct call; None where one is
+    unknown."""
+    run_tokens = usage.total.total_tokens
+    if usage.unreported or of_direct.unreported or not tokens:
+        return None
+    return run_tokens / tokens if run_tokens else None
 
 
 def _explain_lack(direct: RunResult) -> str:
