@@ -274,7 +274,12 @@ def _make_change_error(path: Path, lines: Sequence[int], arms: Sequence[str]) ->
     """Return the error for finished rows in these lines of the dataset, of these arms in a
     measurement, that ask for something else now."""
     of_arms = f"of the {'arm' if len(arms) == 1 else 'arms'} {', '.join(arms)}, " if arms else ""
-    way = "Give the arm as it was, with equal=tokens if that was given; n" if arms else "N"
+    way = "N"
+    if arms:
+        way = (
+            "Give the arm as it was (with equal=tokens, if that was given, and then the rows in "
+            "the same order); n"
+        )
     return ConfigError(
         f"out={path}: {count_noun(len(lines), 'row')} that it has done, {of_arms}the "
         f"first in line {lines[0]} of the dataset, ask for something else now",

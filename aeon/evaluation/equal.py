@@ -15,6 +15,7 @@ from aeon.domain.values import JsonObject
 from aeon.evaluation.models import ArmSummary, Measurement
 from aeon.evaluation.samples import MOST_SAMPLES, ArmSamples
 from aeon.observability.artefacts import replace_file, write_json
+from aeon.report.words import count_noun
 
 WITHIN = 0.02
 """The relative difference up to which the tokens of arms count as equal."""
@@ -25,16 +26,22 @@ _FORMAT = "aeon.eval.samples/1"
 @dataclass
 class Equalizer:
     """Finds the number of samples with which all arms spend the same. It stores the numbers in a
-    file, to resume a stopped measurement."""
+    file, to resume a stopped measurement. Raises ConfigError for those of another number of
+    answers, unless it `begins_anew`."""
 
     path: Path
     samples: dict[str, ArmSamples]
+    begins_anew: bool = False
 
     def __post_init__(self) -> None:
         self._before: dict[str, tuple[int, int]] = {}
         for name, total in self._read().items():
             if name in self.samples:
                 self.samples[name] = self.samples[name].with_total(total)
+
+    @property
+    def _answers(self) -> int:
+        return next(iter(self.samples.values())).answers
 
     def _read(self) -> Mapping[str, int]:
         """Read the stored total of samples of each arm."""
@@ -44,9 +51,19 @@ class Equalizer:
             return {}
         except (OSError, ValueError) as error:
             raise ConfigError(f"{self.path}: cannot be read: {error}") from None
-        is_ours = isinstance(found, dict) and found.get("format") == _FORMAT
-        answers = {one.answers for one in self.samples.values()}
-        if not is_ours or {found.get("answers")} != answers:
+        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+            return {}
+        before: int = found.get("answers", 0)
+        now = self._answers
+        if before != now and not self.begins_anew:
+            raise ConfigError(
+                f"{self.path}: its samples are for {count_noun(before, 'answer')}, and now there are "
+                f"{now:,}",
+                hint="With equal=tokens the samples of every answer depend on how many rows there "
+                "are: no rows can be added. Give the rows and repeats as they were, name another "
+                "folder with out=, or have answers run again with batch.changed=again.",
+            )
+        if before != now:
             return {}
         totals: JsonObject = found.get("samples") or {}
         return {name: total for name, total in totals.items() if isinstance(total, int)}
@@ -54,8 +71,7 @@ class Equalizer:
     def save(self) -> None:
         """Write the numbers of samples. Raises ArtefactError."""
         totals = {name: one.total for name, one in self.samples.items()}
-        answers = next(iter(self.samples.values())).answers
-        found = {"format": _FORMAT, "answers": answers, "samples": totals}
+        found = {"format": _FORMAT, "answers": self._answers, "samples": totals}
         replace_file(self.path, write_json(found))
 
     def plan(self, measurement: Measurement) -> bool:
@@ -113,10 +129,16 @@ def raise_to_dearest(total: Forecast, arms: Mapping[str, Forecast]) -> Forecast:
 
 def _list_samples(samples: Mapping[str, ArmSamples]) -> list[str]:
     return [
-        f"{name} takes {one.total / one.answers:.3g} samples for an answer"
+        f"{name} takes {_count_each(one)} samples for an answer"
         for name, one in samples.items()
         if one.total != one.configured * one.answers
     ]
+
+
+def _count_each(samples: ArmSamples) -> str:
+    # With select=check an answer takes no more samples once one passes.
+    most = "up to " if samples.execution.select == "check" else ""
+    return f"{most}{samples.total / samples.answers:.3g}"
 
 
 def _list_unreported(measurement: Measurement) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from aeon.batch.dataset import Arm
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings
+from aeon.domain.errors import ConfigError
 from aeon.evaluation.equal import WITHIN, Equalizer, describe_equality, forecast_equality
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.samples import ArmSamples
@@ -110,8 +111,24 @@ def test_what_was_found_is_there_for_a_measurement_that_goes_on(tmp_path: Path) 
     before.plan(spent(tmp_path, 10_000, 100_000))
     before.save()
     assert Equalizer(path, dict(arms)).samples == before.samples
-    others = {"single": samples(10, 10)}
-    assert Equalizer(path, dict(others)).samples == others
+
+
+def test_the_samples_of_other_rows_are_refused_unless_all_are_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    before = Equalizer(path, {"single": samples(ROWS), "full": samples(ROWS)})
+    before.plan(spent(tmp_path, 10_000, 100_000))
+    before.save()
+    others = {"single": samples(42, 42)}
+    with pytest.raises(ConfigError, match="samples are for 40 answers, and now there are 42") as no:
+        Equalizer(path, dict(others))
+    assert "no rows can be added" in no.value.hint
+    assert Equalizer(path, dict(others), begins_anew=True).samples == others
+
+
+def test_samples_of_an_arm_that_stops_at_the_first_that_passes_are_a_bound(tmp_path: Path) -> None:
+    stops = ArmSamples(160, ROWS, ExecutionSettings(select="check"))
+    told = describe_equality(spent(tmp_path, 100, 100), {"single": stops})
+    assert "single takes up to 4 samples for an answer" in told
 
 
 def test_what_the_samples_cost_is_foreseen(tmp_path: Path) -> None:

@@ -160,7 +160,19 @@ def test_equal_tokens_that_are_left_out_are_named(
     assert run(server, SINGLE, CORE) == 2
     told = capfd.readouterr().err
     assert "of the arm one" in told
-    assert "equal=tokens" in told
+    assert "(with equal=tokens, if that was given, and then the rows in the same order)" in told
+
+
+def test_with_equal_tokens_no_rows_are_added(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 1)
+    assert run(server, SINGLE, CORE, "equal=tokens") == 0
+    asked = len(server.requests)
+    dataset(tmp_path, 2)
+    assert run(server, SINGLE, CORE, "equal=tokens") == 2
+    assert "its samples are for 1 answer, and now there are 2" in capfd.readouterr().err
+    assert len(server.requests) == asked
 
 
 def test_a_target_that_is_corrected_is_graded_without_asking_again(

@@ -147,7 +147,8 @@ class _ArmRuns:
             return ""
         answers = self.dataset.count * self.words.repeat
         samples = {arm.name: ArmSamples.of(aeon.settings, answers) for arm, aeon in self.opened}
-        equalizer = Equalizer(self.folder / SAMPLES, samples)
+        begins_anew = self.runner.aeon.settings.batch.changed == "again"
+        equalizer = Equalizer(self.folder / SAMPLES, samples, begins_anew)
         self._run_once(equalizer)
         for _ in range(MOST_ROUNDS):
             measurement = self.measure()
