@@ -188,7 +188,7 @@ def _row(number: int, line: int, given: object, columns: BatchColumns, common: C
             f"{name}={value if _needs_no_quotes(value) else format_value(value)}"
             for name, value in _mapping(given.get(columns.overrides), columns.overrides)
         )
-        target = _read_target(given.get(columns.target, given.get(_OTHER_TARGET)), columns.target)
+        target = _read_target(given, columns.target) or _read_target(given, _OTHER_TARGET)
         metadata = dict(_mapping(given.get(columns.metadata), columns.metadata))
         checks = read_outer_checks(dict(_mapping(given.get(columns.checks), columns.checks)))
     except (ValueError, RecursionError, ConfigError) as error:
@@ -223,8 +223,9 @@ def _read_inputs(given: JsonMapping, columns: BatchColumns) -> dict[str, str]:
     return inputs
 
 
-def _read_target(value: object, name: str) -> str:
+def _read_target(given: JsonMapping, name: str) -> str:
     """Read the expected answer: a text unchanged, any other JSON value as JSON."""
+    value = given.get(name)
     if value is None or isinstance(value, str):
         return require_unicode(value or "", name)
     return json.dumps(value, ensure_ascii=False)

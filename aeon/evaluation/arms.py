@@ -104,6 +104,20 @@ def require_answers_of(arms: Sequence[Arm], repeat: int, results: Path) -> None:
             )
 
 
+def refuse_settings_of_arms(dataset: Dataset, arms: Sequence[Arm]) -> None:
+    """Raise ConfigError for a row that sets what an arm sets: its value would win, and the row would
+    measure something else than the arm."""
+    of_arms = {key_of(text): arm.name for arm in arms for text in arm.overrides}
+    for row in dataset.rows():
+        for key in map(key_of, row.overrides):
+            if key in of_arms:
+                raise ConfigError(
+                    f"dataset={dataset.path}: line {row.line}: overrides: the row sets {key}, "
+                    f"as the arm {of_arms[key]} does",
+                    hint="Of the two the row's would be taken: leave it out of one of them.",
+                )
+
+
 def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:
     """Return every n-th row of a dataset from the i-th on, for a shard (i, n)."""
     first, every = shard

@@ -324,6 +324,23 @@ def test_a_dataset_without_targets_and_checks_is_refused(
     assert "no row has a target or checks" in capfd.readouterr().err
 
 
+def test_a_row_that_sets_what_an_arm_sets_is_refused(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Both arms would answer it alike, by the row's mode."""
+    rows = [
+        {"task": "say the number 1", "target": 1, "overrides": {"ttl.base": 30}},
+        {"task": "say the number 2", "target": 2, "overrides": {"mode": "single"}},
+    ]
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(server, SINGLE, CORE) == 2
+    told = capfd.readouterr().err
+    assert "dataset=tasks.jsonl: line 2: overrides: the row sets mode, as the arm core does" in told
+    assert not server.requests
+    assert not (tmp_path / "out").exists()
+    assert run(server, 'arms.plain=["roles.worker.temperature=0.1"]', "mode=core") == 0
+
+
 def test_money_is_asked_for_as_by_a_batch(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -377,8 +394,11 @@ def test_the_columns_of_a_table_may_have_other_names(tmp_path: Path, server: Ope
     assert measured(tmp_path)["arms"][0]["passed"] == 1
 
 
-def test_expected_output_is_a_target_too(tmp_path: Path, server: OpenAIServer) -> None:
-    row = {"task": "say the number 4", "expected_output": 4}
+@pytest.mark.parametrize("more", [{}, {"target": None}, {"target": ""}])
+def test_expected_output_is_a_target_too(
+    tmp_path: Path, server: OpenAIServer, more: dict[str, Any]
+) -> None:
+    row = {"task": "say the number 4", "expected_output": 4, **more}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(row) + "\n")
     assert run(server, SINGLE) == 0
     assert measured(tmp_path)["arms"][0]["passed"] == 1

@@ -38,7 +38,14 @@ from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms, require_answers_of
+from aeon.evaluation.arms import (
+    ArmRows,
+    list_arms,
+    name_arm,
+    open_arms,
+    refuse_settings_of_arms,
+    require_answers_of,
+)
 from aeon.evaluation.baseline import (
     bless,
     compare_with_baseline,
@@ -236,6 +243,7 @@ def evaluate(words: Namespace) -> int:
         given = GivenRows(words.dataset, place, (1, 1))
         path = dataset_file(words.dataset, passing / "dataset.jsonl")
         dataset = open_given_dataset(path, given, aeon)
+        refuse_settings_of_arms(dataset, arms)
         runner = open_runner(aeon, composition, dataset, endpoints, place)
         # Each row has the configuration of its arm: they may differ in everything.
         runner.configuration = _CONFIGURATION
