@@ -51,22 +51,23 @@ class Equalizer:
             return {}
         except (OSError, ValueError) as error:
             raise ConfigError(f"{self.path}: cannot be read: {error}") from None
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
-            return {}
-        before: int = found.get("answers", 0)
-        now = self._answers
-        if before != now and not self.begins_anew:
-            raise ConfigError(
-                f"{self.path}: its samples are for {count_noun(before, 'answer')}, and now there are "
-                f"{now:,}",
-                hint="With equal=tokens the samples of every answer depend on how many rows there "
-                "are: no rows can be added. Give the rows and repeats as they were, name another "
-                "folder with out=, or have answers run again with batch.changed=again.",
-            )
-        if before != now:
+        is_ours = isinstance(found, dict) and found.get("format") == _FORMAT
+        if not is_ours or not self._is_of_these_answers(found):
             return {}
         totals: JsonObject = found.get("samples") or {}
         return {name: total for name, total in totals.items() if isinstance(total, int)}
+
+    def _is_of_these_answers(self, found: JsonObject) -> bool:
+        before: int = found.get("answers", 0)
+        if before == self._answers or self.begins_anew:
+            return before == self._answers
+        raise ConfigError(
+            f"{self.path}: its samples are for {count_noun(before, 'answer')}, and now there are "
+            f"{self._answers:,}",
+            hint="With equal=tokens the samples of every answer depend on how many rows there "
+            "are: no rows can be added. Give the rows and repeats as they were, name another "
+            "folder with out=, or have answers run again with batch.changed=again.",
+        )
 
     def save(self) -> None:
         """Write the numbers of samples. Raises ArtefactError."""
