@@ -49,7 +49,10 @@ def test_no_more_calls_are_foreseen_than_a_limit_allows(tmp_path: Path) -> None:
         (["execution.samples=4", "execution.select=pairwise"], "1 to 10 calls each"),
         (["answer.judge=true"], "1 to 2 calls each"),
         (["answer.judge=true", "convergence.margin=0.1"], "1 to 4 calls each"),
-        (["execution.samples=5", "limits.max_llm_calls=3"], "1 to 3 calls each"),
+        (
+            ["execution.samples=3", "answer.judge=true", "limits.max_llm_calls=3"],
+            "1 to 3 calls each",
+        ),
     ],
 )
 def test_a_single_call_takes_its_samples_and_its_judge(
