@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from typing import Any, NamedTuple
 
 from aeon.checks.interface import CheckBroken, CheckResult
@@ -223,8 +223,10 @@ def _make_similar_number(settings: ComparingCheck) -> Condition:
         numbers = _NUMBER.findall(answer)
         if not numbers:
             return Match(False, found="There is no number in it.")
-        last = Decimal(numbers[-1].replace(",", ""))
-        holds = abs(last - expected) <= allowed
+        try:
+            holds = abs(Decimal(numbers[-1].replace(",", "")) - expected) <= allowed
+        except DecimalException:  # an exponent beyond all numbers
+            holds = False
         return Match(holds, found=f"It ends with {numbers[-1]}.")
 
     within = f", or at most {most:g} away from it" if most else ""

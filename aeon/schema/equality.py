@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
-_FENCED = re.compile(r"```[\w-]*\n(?P<text>.*?)\n?```", re.DOTALL)
+_FENCED = re.compile(r"```[\w-]*+(?P<text>.*?)```", re.DOTALL)
 
 
 def canonical(answer: str) -> Hashable:
@@ -23,7 +23,7 @@ def canonical(answer: str) -> Hashable:
     if bare[:1] in ("{", "["):
         try:
             return _freeze(json.loads(bare, parse_int=Decimal, parse_float=Decimal))
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, InvalidOperation):  # an exponent beyond all numbers
             return text
     return text
 

@@ -99,6 +99,15 @@ def test_thresholds_decide_how_close_is_close() -> None:
     assert not check("about 4.3", type="similar-number", value=4, threshold=0.2).passed
 
 
+@pytest.mark.parametrize("number", ["1e9999999", "1e99999999999999999999"])
+def test_a_number_beyond_all_bounds_is_a_wrong_one(number: str) -> None:
+    similar = check(f"It is {number}", type="similar-number", value=4)
+    assert (similar.passed, similar.measured) == (False, True)
+    assert similar.feedback == f"The answer must end with the number 4. It ends with {number}."
+    equal = check(f'{{"x": {number}}}', type="equals", value={"x": 4})
+    assert (equal.passed, equal.measured) == (False, True)
+
+
 def test_a_share_is_a_score() -> None:
     assert check("a", type="contains-all", value=["a", "b"]).score == 0.5
 

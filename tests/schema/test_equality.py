@@ -17,6 +17,9 @@ from aeon.schema.equality import canonical, is_same
         ('{"a": 1, "b": [true, null]}', '{"b":[true,null],"a":1.0}'),
         ('```json\n{"a": 1}\n```', '{"a": 1}'),
         ("[1, 2]", "```\n[1,2]\n```"),
+        ('```json\r\n{"a": 1}\r\n```', '{"a": 1}'),
+        ('```json {"a": 1} ```', '{"a": 1}'),
+        ('```{"a": 1}```', '{"a": 1}'),
         ("NaN", "NaN"),
         ("", "  "),
         ("{not JSON}", "{not JSON}"),
@@ -55,3 +58,22 @@ def test_json_that_is_nested_without_end_is_text() -> None:
 
 def test_a_number_with_a_vast_exponent_is_compared_at_once() -> None:
     assert not is_same("1e999999", "1e999998")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"x": 1e99999999999999999999}',
+        "[1e99999999999999999999]",
+        "[1e-99999999999999999999]",
+        "1e99999999999999999999",
+    ],
+)
+def test_an_exponent_beyond_all_numbers_makes_an_answer_a_text(answer: str) -> None:
+    assert canonical(answer) == answer
+    assert not is_same(answer, '{"x": 1}')
+
+
+def test_a_code_block_without_an_end_is_compared_at_once() -> None:
+    unended = "```" + "a" * 200_000
+    assert canonical(unended) == unended
