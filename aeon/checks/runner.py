@@ -160,7 +160,8 @@ class RunChecks:
         except Exception as error:  # no failure of a check ends a run
             measured = False
             result = CheckResult(passed=False, feedback=describe_failure(error))
-        feedback = result.feedback
+        # Half of a surrogate pair, as in the name of a file, could be neither sent nor written.
+        feedback = result.feedback.encode("utf-8", "backslashreplace").decode()
         if not isinstance(check.settings, CommandCheck):  # it has its own limit
             feedback = cut_text(feedback, MOST_FEEDBACK)[0]
         return CheckOutcome(

@@ -46,6 +46,18 @@ def count(answer, context):
     return len(answer)
 
 
+def name_a_file(answer, context):
+    return "bad \\udcff.txt"
+
+
+def name_it_in_a_result(answer, context):
+    return {"passed": False, "feedback": "bad \\udcff.txt"}
+
+
+def crash_on_a_file(answer, context):
+    raise ValueError("bad \\udcff.txt")
+
+
 async def wait(answer, context):
     return True
 
@@ -107,6 +119,16 @@ def test_a_function_that_crashes_has_failed_whichever_way_it_is_asked(own_module
         found = check("x", type=kind, value=f"{own_module}:crash")
         assert (found.passed, found.measured) == (False, False)
         assert found.feedback == f"crashed: KeyError: 'gone' ({own_module}.py:23)"
+
+
+@pytest.mark.parametrize("function", ["name_a_file", "name_it_in_a_result", "crash_on_a_file"])
+def test_half_a_surrogate_pair_in_feedback_is_replaced_by_its_escape(
+    own_module: str, function: str
+) -> None:
+    found = check("x", type="python", value=f"{own_module}:{function}")
+    assert not found.passed
+    assert r"bad \udcff.txt" in found.feedback
+    assert found.model_dump_json()
 
 
 @pytest.mark.parametrize(
