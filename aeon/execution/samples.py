@@ -368,7 +368,10 @@ def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:
 
 def choose_by_vote(samples: Sequence[Sample]) -> tuple[Sample, str]:
     """Return the first sample of the most frequent answer; among equally frequent ones, of the
-    answer that came first."""
-    keys = [canonical(sample.text) for sample in samples]
+    answer that came first. An empty answer has no vote where there is another."""
+    voting = [sample for sample in samples if sample.text.strip()] or samples
+    keys = [canonical(sample.text) for sample in voting]
     ((winner, votes),) = Counter(keys).most_common(1)
-    return samples[keys.index(winner)], f"{votes} of {len(samples)} votes"
+    empty = len(samples) - len(voting)
+    found = f"; {empty} of {len(samples)} answers were empty" if empty else ""
+    return voting[keys.index(winner)], f"{votes} of {len(voting)} votes{found}"

@@ -46,6 +46,13 @@ def test_the_answer_given_most_often_wins_and_the_first_among_equals() -> None:
     assert choose_by_vote(votes[:2])[0].number == 0
 
 
+def test_an_empty_answer_has_no_vote_where_there_is_another() -> None:
+    votes = [sample(0, ""), sample(1, "15"), sample(2, " \n")]
+    chosen, reason = choose_by_vote(votes)
+    assert (chosen.number, reason) == (1, "1 of 1 votes; 2 of 3 answers were empty")
+    assert choose_by_vote([votes[0], votes[2]])[0].number == 0
+
+
 def test_the_first_that_passes_the_required_checks_wins() -> None:
     drawn = [
         sample(0, "a", found("r", passed=False), found("o", passed=True, required=False, weight=9)),
