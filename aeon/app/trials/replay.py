@@ -200,11 +200,15 @@ def _compare_versions(cassette: Cassette, result: RunResult) -> Iterator[str]:
         yield f"version: recorded by aeon-engine {before}, checked by {now}"
 
 
-def write_junit(checked: Sequence[CheckedRecording]) -> bytes:
-    """Return the outcome as JUnit XML: a case for each recording."""
-    failures = sum(not one.holds for one in checked)
+def write_junit(checked: Sequence[CheckedRecording], unreadable: Mapping[Path, str]) -> bytes:
+    """Return the outcome as JUnit XML: a case for each recording. One that decides otherwise is a
+    failure, an `unreadable` one, with the reason, an error."""
     suite = ElementTree.Element(
-        "testsuite", name="recordings", tests=str(len(checked)), failures=str(failures)
+        "testsuite",
+        name="recordings",
+        tests=str(len(checked) + len(unreadable)),
+        failures=str(sum(not one.holds for one in checked)),
+        errors=str(len(unreadable)),
     )
     for one in checked:
         name = encode_for_xml(str(one.path))
@@ -217,4 +221,7 @@ def write_junit(checked: Sequence[CheckedRecording]) -> bytes:
                 case, "failure", message=encode_for_xml(one.divergence.partition("\n")[0])
             )
             failure.text = encode_for_xml("\n".join((one.divergence, *one.causes)))
+    for path, problem in unreadable.items():
+        case = ElementTree.SubElement(suite, "testcase", name=encode_for_xml(str(path)))
+        ElementTree.SubElement(case, "error", message=encode_for_xml(problem))
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

@@ -185,30 +185,32 @@ def check_replays(given: Namespace) -> int:
     overrides = [*_find_own_folders(of, given.overrides), *given.overrides]
     today = Today(of.of_project or (), of.config_dir, of.config_name)
     checked = []
-    unreadable = []
+    unreadable = {}
     for path in given.files:
         try:
             one = check_recording(path, overrides, today=today)
         except StoreFailed as error:
             # Reported at the end: the others are checked first.
-            unreadable.append(error.message)
+            unreadable[path] = error.message
             continue
         checked.append(one)
         put(_describe_replay(one))
     if given.junit is not None:
-        replace_file(given.junit, write_junit(checked), "junit=FILE names the file.")
+        replace_file(given.junit, write_junit(checked, unreadable), "junit=FILE names the file.")
     apart = sum(not one.holds for one in checked)
-    _say_how_many_differ(apart, len(checked))
+    _say_how_many_differ(apart, len(checked), len(unreadable))
     if unreadable:
         hint = "The other recordings were checked." if checked else ""
-        raise ConfigError("\n".join(unreadable), hint=hint)
+        raise ConfigError("\n".join(unreadable.values()), hint=hint)
     return BELOW if apart else DONE
 
 
-def _say_how_many_differ(apart: int, of: int) -> None:
-    if of:
+def _say_how_many_differ(apart: int, checked: int, unreadable: int) -> None:
+    if checked:
         differ = "differs" if apart == 1 else "differ"
-        say(f"{count_noun(of, 'recording')}: {apart or 'none'} {differ}.")
+        unread = f", {unreadable} cannot be read" if unreadable else ""
+        of = count_noun(checked + unreadable, "recording")
+        say(f"{of}: {apart or 'none'} {differ}{unread}.")
 
 
 def _require_replaceable(junit: Path) -> None:

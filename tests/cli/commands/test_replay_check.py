@@ -131,12 +131,29 @@ def test_the_command_has_a_status_and_a_file_for_a_pipeline(aeon: RunAeon, tmp_p
 def test_one_that_cannot_be_read_does_not_keep_the_others_from_being_checked(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
-    junit = tmp_path / "all.xml"
-    ended = aeon("replay-check", str(tmp_path / "gone.aeon"), str(SUM), f"junit={junit}")
+    ended = aeon("replay-check", str(tmp_path / "gone.aeon"), str(SUM))
     assert ended.status == 2
+    assert "2 recordings: none differ, 1 cannot be read." in ended.err
     assert "gone.aeon cannot be read" in ended.err
     assert "as recorded, with its own settings, 6 answers" in ended.out
-    assert junit.is_file()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"garbage\xff", SUM.read_bytes()[:-200]])
+def test_one_that_cannot_be_read_is_an_error_for_a_pipeline(
+    aeon: RunAeon, tmp_path: Path, content: bytes | None
+) -> None:
+    junit = tmp_path / "all.xml"
+    bad = tmp_path / "bad.aeon"
+    if content is not None:
+        bad.write_bytes(content)
+    assert aeon("replay-check", str(bad), f"junit={junit}").status == 2
+    suite = ElementTree.parse(junit).getroot()
+    counted = [suite.get(name) for name in ("tests", "failures", "errors")]
+    assert counted == ["1", "0", "1"]
+    (case,) = suite
+    assert case.get("name") == str(bad)
+    (error,) = case
+    assert (error.tag, "bad.aeon" in (error.get("message") or "")) == ("error", True)
 
 
 def test_the_outcome_replaces_no_file_of_another_kind(aeon: RunAeon, tmp_path: Path) -> None:
@@ -151,7 +168,7 @@ def test_the_outcome_replaces_no_file_of_another_kind(aeon: RunAeon, tmp_path: P
         assert "is not a JUnit file" in ended.err
         assert not before or path.read_bytes() == before
     earlier = tmp_path / "replays.xml"
-    earlier.write_bytes(write_junit([]))
+    earlier.write_bytes(write_junit([], {}))
     assert aeon("replay-check", str(recording), f"junit={earlier}").status == 0
     assert b'tests="1"' in earlier.read_bytes()
 
@@ -321,7 +338,7 @@ def test_a_recording_that_is_checked_with_its_own_settings_says_so(aeon: RunAeon
     ended = aeon("replay-check", str(SUM))
     assert "as recorded, with its own settings, 6 answers" in ended.out
     whole = check_recording(SUM, [], environ={})
-    assert b"checked with its own settings" in write_junit([whole])
+    assert b"checked with its own settings" in write_junit([whole], {})
 
 
 @pytest.mark.slow
