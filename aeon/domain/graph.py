@@ -70,13 +70,15 @@ def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
 
 def count_passes(plan: Plan, *, one_by_one: bool = False) -> int:
     """Return the fewest passes that the pending steps take: one for each step of their longest
-    chain, or with `one_by_one` one for each step. Raises PlanError for a cycle."""
+    chain, or with `one_by_one` one for each step. A step with a condition may be skipped, and
+    counts none. Raises PlanError for a cycle."""
+    counted = {step.step_id for step in find_pending_steps(plan) if step.when is None}
     if one_by_one:
-        return len(find_pending_steps(plan))
+        return len(counted)
     passes: dict[str, int] = {}
     for step in sort_by_dependencies(plan.steps):
         before = max((passes.get(name, 0) for name in step.dependencies), default=0)
-        passes[step.step_id] = before + (step.status == "pending")
+        passes[step.step_id] = before + (step.step_id in counted)
     return max(passes.values(), default=0)
 
 

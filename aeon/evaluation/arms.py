@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,13 +110,18 @@ def refuse_settings_of_arms(dataset: Dataset, arms: Sequence[Arm]) -> None:
     measure something else than the arm."""
     of_arms = {key_of(text): arm.name for arm in arms for text in arm.overrides}
     for row in dataset.rows():
-        for key in map(key_of, row.overrides):
-            if key in of_arms:
+        for key, of_arm in product(map(key_of, row.overrides), of_arms):
+            if _are_of_one_group(key, of_arm):
                 raise ConfigError(
                     f"dataset={dataset.path}: line {row.line}: overrides: the row sets {key}, "
-                    f"as the arm {of_arms[key]} does",
+                    f"and the arm {of_arms[of_arm]} sets {of_arm}",
                     hint="Of the two the row's would be taken: leave it out of one of them.",
                 )
+
+
+def _are_of_one_group(key: str, other: str) -> bool:
+    """Check whether two keys are equal, or one is a group that the other stands in."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from aeon.batch.dataset import Dataset, digest
 from aeon.checks.selection import Check, CheckSet
+from aeon.domain.checks import NamedCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import JsonMapping, JsonObject
 from aeon.evaluation import forms, statistics
@@ -29,12 +30,20 @@ def digest_checks(checks: CheckSet, judge: JsonMapping | None = None) -> str:
     describes the `judge`, if one grades."""
     prepared = (_describe_check(one) for one in checks.checks if one.settings.required)
     rubrics = (
-        (name, one.model_dump(mode="json", exclude={"weight"}))
+        (name, {**one.model_dump(mode="json", exclude={"weight"}), "code": ""})
         for name, one in checks.rubrics.items()
         if one.required
     )
     required = dict((*prepared, *rubrics))
     return digest(json.dumps([required, dict(judge or {})], sort_keys=True)).hex()
+
+
+def has_own_checks(dataset: Dataset) -> bool:
+    """Check whether no configured check decides, since each row has its own and names none."""
+    return all(
+        row.checks and not any(isinstance(one, NamedCheck) for one in row.checks.values())
+        for row in dataset.rows()
+    )
 
 
 def _describe_check(check: Check) -> tuple[str, JsonObject]:

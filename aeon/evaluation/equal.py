@@ -61,12 +61,13 @@ class Equalizer:
         before: int = found.get("answers", 0)
         if before == self._answers or self.begins_anew:
             return before == self._answers
+        again = ", or have answers run again with batch.changed=again"
         raise ConfigError(
             f"{self.path}: its samples are for {count_noun(before, 'answer')}, and now there are "
             f"{self._answers:,}",
             hint="With equal=tokens the samples of every answer depend on how many rows there "
-            "are: no rows can be added. Give the rows and repeats as they were, name another "
-            "folder with out=, or have answers run again with batch.changed=again.",
+            "are: none can be added or left out. Give the rows and repeats as they were, or name "
+            f"another folder with out={again if self._answers > before else ''}.",
         )
 
     def save(self) -> None:

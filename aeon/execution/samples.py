@@ -150,19 +150,17 @@ class Sampler:
         result = chosen.worked.result.model_copy(update={"samples": record})
         remarks = (
             *chosen.worked.remarks,
-            *self._remark_unasked(chosen, drawn),
+            *self._remark_unasked(chosen, count),
             *_remark_lost(choice, drawn, usable),
         )
         return replace(chosen.worked, result=result, remarks=remarks), failure or choice.failure
 
-    def _remark_unasked(
-        self, chosen: Sample, drawn: Sequence[Sample]
-    ) -> Iterator[tuple[AdvisoryKind, str]]:
+    def _remark_unasked(self, chosen: Sample, count: int) -> Iterator[tuple[AdvisoryKind, str]]:
         wanted = self._settings.samples
-        if len(drawn) < wanted and not any(map(self._is_found, drawn)):
+        if count < wanted:
             step_id = chosen.worked.step.step_id
-            asked = f"{len(drawn)} of {wanted} answers were asked for"
-            yield "lost_samples", f"Step {step_id}: {asked}; budget and limits allowed no more"
+            allowed = f"budget and limits allowed {count} of {wanted} answers"
+            yield "lost_samples", f"Step {step_id}: {allowed}"
 
     def _count_samples(self, sites: int) -> int:
         if self._settings.select != "pairwise":

@@ -114,6 +114,7 @@ def _holds_run(directory: Path, files: Sequence[str]) -> bool:
 def find_resuming(directory: Path) -> Listed | None:
     """Return the newest run that resumes the one in `directory`, found beside it or in the folders
     by date of the default configuration; None where there is none."""
+    directory = directory.resolve()
     above = directory.parent
     found = set(above.glob(f"*/{FILE}"))
     if _DATE.fullmatch(above.name):
@@ -124,8 +125,10 @@ def find_resuming(directory: Path) -> Listed | None:
 
 def _stands_on(origin: Path, directory: Path) -> bool:
     document = read_document(origin)
-    earlier = (document.get("parent"), *(document.get("ancestors") or ()))
-    return str(directory) in [each.get("path") for each in earlier if isinstance(each, dict)]
+    ancestors = document.get("ancestors")
+    earlier = [document.get("parent"), *(ancestors if isinstance(ancestors, list) else ())]
+    paths = [each.get("path") for each in earlier if isinstance(each, dict)]
+    return any(isinstance(path, str) and Path(path).resolve() == directory for path in paths)
 
 
 def is_of_baseline(name: str) -> bool:

@@ -48,7 +48,7 @@ def test_a_run_on_a_terminal_ends_with_its_card(tmp_path: Path) -> None:
     with at_a_terminal(
         tmp_path, "task=x", "provider=simulated", "limits.max_passes=1", "progress=live"
     ) as terminal:
-        terminal.wait_for("resume=run limits.max_passes=2")
+        terminal.wait_for("resume=run limits.max_passes=4")
         terminal.process.wait(timeout=60)
         time.sleep(0.1)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.shown)

@@ -30,6 +30,11 @@ def test_a_plan_takes_a_pass_for_each_step_of_its_longest_chain() -> None:
     assert graph.count_passes(plan_of()) == 0
 
 
+def test_a_step_that_may_be_skipped_counts_no_pass() -> None:
+    plan = plan_of(step("a"), step("b", "a", when="inputs.x == 'y'"), step("c", "b"))
+    assert graph.count_passes(plan) == graph.count_passes(plan, one_by_one=True) == 2
+
+
 def test_one_by_one_a_plan_takes_a_pass_for_each_step() -> None:
     assert graph.count_passes(diamond(), one_by_one=True) == 4
 

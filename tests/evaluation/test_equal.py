@@ -121,7 +121,11 @@ def test_the_samples_of_other_rows_are_refused_unless_all_are_made_anew(tmp_path
     others = {"single": samples(42, 42)}
     with pytest.raises(ConfigError, match="samples are for 40 answers, and now there are 42") as no:
         Equalizer(path, dict(others))
-    assert "no rows can be added" in no.value.hint
+    assert "none can be added or left out" in no.value.hint
+    assert "batch.changed=again" in no.value.hint
+    with pytest.raises(ConfigError, match="now there are 38") as no:
+        Equalizer(path, {"single": samples(38, 38)})
+    assert "batch.changed=again" not in no.value.hint
     assert Equalizer(path, dict(others), begins_anew=True).samples == others
 
 

@@ -268,7 +268,7 @@ def test_of_a_small_budget_fewer_are_asked_for_and_the_run_says_so() -> None:
     outcome = run(model, ttl=6, execution=ExecutionSettings(samples=8))
     assert model.calls.count("step:only") == 2
     assert advisories(outcome, "lost_samples") == [
-        "Step only: 2 of 8 answers were asked for; budget and limits allowed no more"
+        "Step only: budget and limits allowed 2 of 8 answers"
     ]
 
 

@@ -224,6 +224,18 @@ def test_a_baseline_that_other_checks_decided_is_refused(
     assert run(server, *given, check % 3) == 0
 
 
+def test_arms_whose_rows_bring_all_checks_are_compared(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the arms configure decides nothing: the checks of a row stand in its place."""
+    checks = {"one": {"type": "contains", "value": "1"}}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps({"task": "say the number 1", "checks": checks}) + "\n")
+    configured = "convergence.checks.tea={type: contains, value: tea}"
+    other = f'arms.b=["mode=single","{configured}"]'
+    assert run(server, 'arms.a=["mode=single"]', other) == 0
+    assert "different checks" not in capfd.readouterr().out
+
+
 OPTIONAL = 'arms.b=["mode=single","convergence.checks.tea.required=false"]'
 OF_A_STEP = 'arms.b=["mode=core","plan_file=plan.yaml"]'
 
@@ -324,18 +336,19 @@ def test_a_dataset_without_targets_and_checks_is_refused(
     assert "no row has a target or checks" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("key", ["mode", "mode.kind"])
 def test_a_row_that_sets_what_an_arm_sets_is_refused(
-    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, server: OpenAIServer, key: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Both arms would answer it alike, by the row's mode."""
     rows = [
         {"task": "say the number 1", "target": 1, "overrides": {"ttl.base": 30}},
-        {"task": "say the number 2", "target": 2, "overrides": {"mode": "single"}},
+        {"task": "say the number 2", "target": 2, "overrides": {key: "single"}},
     ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run(server, SINGLE, CORE) == 2
     told = capfd.readouterr().err
-    assert "dataset=tasks.jsonl: line 2: overrides: the row sets mode, as the arm core does" in told
+    assert f"tasks.jsonl: line 2: overrides: the row sets {key}, and the arm core sets mode" in told
     assert not server.requests
     assert not (tmp_path / "out").exists()
     assert run(server, 'arms.plain=["roles.worker.temperature=0.1"]', "mode=core") == 0

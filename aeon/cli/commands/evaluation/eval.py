@@ -20,6 +20,7 @@ from aeon.batch.results import read_places
 from aeon.batch.run import RowRunner, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
 from aeon.batch.summary import Line
+from aeon.checks.selection import CheckSet
 from aeon.cli.commands.batch import (
     GivenRows,
     dataset_file,
@@ -50,6 +51,7 @@ from aeon.evaluation.baseline import (
     bless,
     compare_with_baseline,
     digest_checks,
+    has_own_checks,
     read_baseline,
     require_replaceable,
 )
@@ -109,7 +111,11 @@ class _ArmRuns:
         """For each arm a digest of what decides, besides its rows, which answers pass."""
         if self.judge is not None:
             return dict.fromkeys((arm.name for arm in self.arms), self.judge.digest)
-        return {arm.name: digest_checks(aeon.checks) for arm, aeon in self.opened}
+        has_own = has_own_checks(self.dataset)
+        return {
+            arm.name: digest_checks(aeon.checks.for_row(CheckSet()) if has_own else aeon.checks)
+            for arm, aeon in self.opened
+        }
 
     def read_lines(self) -> Iterator[Line]:
         """Return the lines of the results."""

@@ -320,8 +320,12 @@ def test_a_run_that_was_resumed_names_the_run_in_which_to_answer(
     assert aeon(f"resume={waiting}", *place, "progress=none").status == 6
     found = [path.parent for path in tmp_path.glob("outputs/*/*/run.json")]
     later = next(folder for folder in found if folder != waiting)
-    ended = aeon("answer", str(waiting), f"{ids(waiting)['approval']}=yes")
-    assert (ended.status, Desk(waiting).list_answers()) == (2, {})
+    (waiting.parent / "damaged").mkdir()
+    (waiting.parent / "damaged" / "run.json").write_text('{"ancestors": 5}')
+    (tmp_path / "linked").symlink_to(waiting.parent)
+    for folder in (tmp_path / "linked" / waiting.name, waiting):
+        ended = aeon("answer", str(folder), f"{ids(waiting)['approval']}=yes")
+        assert (ended.status, Desk(waiting).list_answers()) == (2, {})
     assert f"this run was resumed in {here(later, tmp_path)} (waiting)" in ended.err
     assert f"Answer there: {command('answer', here(later, tmp_path))}" in ended.err
     words = [f"{ids(later)['approval']}=yes", f"{ids(later)['step']}=4 by 5 metres"]
