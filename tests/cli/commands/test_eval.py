@@ -229,7 +229,9 @@ def test_arms_whose_rows_bring_all_checks_are_compared(
 ) -> None:
     """What the arms configure decides nothing: the checks of a row stand in its place."""
     checks = {"one": {"type": "contains", "value": "1"}}
-    (tmp_path / "tasks.jsonl").write_text(json.dumps({"task": "say the number 1", "checks": checks}) + "\n")
+    (tmp_path / "tasks.jsonl").write_text(
+        json.dumps({"task": "say the number 1", "checks": checks}) + "\n"
+    )
     configured = "convergence.checks.tea={type: contains, value: tea}"
     other = f'arms.b=["mode=single","{configured}"]'
     assert run(server, 'arms.a=["mode=single"]', other) == 0
