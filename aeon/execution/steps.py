@@ -54,6 +54,11 @@ class StepExecutor:
             return cost
         return self._sampler.count_cycles(step, plan)
 
+    def _has_samples(self, step: PlanStep, situation: Situation) -> bool:
+        if self.worker.count_rounds(step):
+            return False
+        return self.count_cycles(step, situation.plan, situation.results) > 1
+
     def allow_rounds(
         self, batch: Sequence[PlanStep], spare: int, dispatcher: RoundDispatcher
     ) -> list[RoundAllowance]:
@@ -84,7 +89,8 @@ class StepExecutor:
         ask = partial(self.worker.work, step, situation)
         with at_site(site):
             try:
-                if self._sampler is not None and len(sites) > 1:
+                # With one site left of its samples, too: the run has to say so.
+                if self._sampler is not None and self._has_samples(step, situation):
                     call = self.worker.call
                     worked, ended_by = self._sampler.draw(
                         ask, sites, dispatcher, call, situation.plan

@@ -263,12 +263,13 @@ def test_in_a_plan_the_final_step_alone_has_samples_unless_all_have() -> None:
     assert asked(sample_steps="all") == ["step:a", "step:a", "step:b", "step:b"]
 
 
-def test_of_a_small_budget_fewer_are_asked_for_and_the_run_says_so() -> None:
+@pytest.mark.parametrize(("ttl", "count"), [(6, 2), (5, 1)])
+def test_of_a_small_budget_fewer_are_asked_for_and_the_run_says_so(ttl: int, count: int) -> None:
     model = ScriptedModel(plan=plan("only"), step=clear("done"))
-    outcome = run(model, ttl=6, execution=ExecutionSettings(samples=8))
-    assert model.calls.count("step:only") == 2
+    outcome = run(model, ttl=ttl, execution=ExecutionSettings(samples=8))
+    assert model.calls.count("step:only") == count
     assert advisories(outcome, "lost_samples") == [
-        "Step only: budget and limits allowed 2 of 8 answers"
+        f"Step only: budget and limits allowed {count} of 8 answers"
     ]
 
 
