@@ -89,6 +89,7 @@ class StepExecutor:
         ask = partial(self.worker.work, step, situation)
         with at_site(site):
             try:
+                dispatcher.check_end()  # it may have waited for a thread since it was dispatched
                 # With one site left of its samples, too: the run has to say so.
                 if self._sampler is not None and self._has_samples(step, situation):
                     call = self.worker.call

@@ -242,23 +242,18 @@ def repeated(log: list[Asked], kills: list[float]) -> tuple[int, int]:
     kill. Undisturbed, batches with `execution.max_parallel=1` ask each request once, and a row only when the answer
     before it is kept: so whatever a row asked before its last request had been kept when it was killed."""
     again, on_its_way = 0, 0
-    asked_at = dict[str, float]()
+    last_of_task, asked_at = dict[str, str](), dict[str, float]()
     for asked in log:
         earlier = asked_at.get(asked.request)
         if earlier is not None:
-            past = [kill for kill in kills if kill < asked.time]
-            if any(_was_on_its_way(log, asked.task, earlier, kill) for kill in past):
+            was_killed = any(earlier - DYING_SECONDS < kill < asked.time for kill in kills)
+            if was_killed and last_of_task[asked.task] == asked.request:
                 on_its_way += 1
             else:
                 again += 1
         asked_at[asked.request] = asked.time
+        last_of_task[asked.task] = asked.request
     return again, on_its_way
-
-
-def _was_on_its_way(log: list[Asked], task: str, time_asked: float, kill: float) -> bool:
-    """Whether a request was the last of its row at the kill, or was asked by a process that was dying."""
-    last = max((one.time for one in log if one.task == task and one.time <= kill), default=None)
-    return time_asked == last or kill < time_asked < kill + DYING_SECONDS
 
 
 def _wait_until(condition: object, seconds: float = READY_SECONDS) -> None:

@@ -137,8 +137,13 @@ class Worker:
             # Stored where it survives this node; the first carries the run's origin, to resume it.
             origin = None if directory in begun else (directory / FILE).read_text(encoding="utf-8")
             answer = row.key, attempt, entry.request.key, write_entry(entry), origin
-            if not _call(self._answers.put, *answer):
-                own.request_stop()
+            is_kept = False
+            try:
+                is_kept = _call(self._answers.put, *answer)
+            finally:
+                if not is_kept:
+                    own.request_stop()  # nothing more is asked, by other threads of the row either
+            if not is_kept:
                 raise StopRequested("the row is run elsewhere, or the batch is over")
             begun.add(directory)
 
